@@ -88,7 +88,9 @@ def rate(model: lw.Model, t: Any, tuck: Any, q: Any, v: Any, work: Any) -> tuple
 
 @lw.model_function(q="nq", v="nv", work="", t="", tuck="", h="")
 def step(model: lw.Model, q: Any, v: Any, work: Any, t: Any, tuck: Any, h: Any) -> tuple[Any, ...]:
-    """q, v and work after a step of h [s] of the classical Runge-Kutta method, from a state at time t [s]."""
+    """Return q, v and work after a step of h [s] of the classical Runge-Kutta method, from a state at time t
+    [s].
+    """
     x = (q, v, work)
 
     def ahead(dt: Any, k: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -187,7 +189,7 @@ class Checks:
         self._print(law, f"{value:.1f}", low <= value <= high)
 
     def same(self, law: str, a: Any, b: Any) -> None:
-        """Arrays that must have the same bits; NaN counts as one value."""
+        """Raise unless arrays have the same bits; NaN counts as one value."""
         a = np.asarray(a)
         b = np.asarray(b)
         good = a.shape == b.shape and np.all(

@@ -99,7 +99,9 @@ class Camera:
 
 
 def flight(model: Model, motion: Motion, count: int = 9) -> list[str]:
-    """Poses at equal times, from the first to the last, with their shadows and the way of the centre of mass."""
+    """Return poses at equal times, from the first to the last, with their shadows and the way of the centre
+    of mass.
+    """
     selected = np.linspace(0, len(motion.t) - 1, count).round().astype(int)
     start = motion.center[0, 0]
     end = motion.center[-1, 0]
@@ -141,7 +143,7 @@ def floor(camera: Camera, start: float, end: float, deep: float = 0.9) -> list[s
 
 
 def outlines(model: Model) -> list[tuple[int, np.ndarray, float]]:
-    """Of each body its index, the points that it reaches to [m], (n, 3), and how thick it is [m].
+    """Return, for each body, its index, the points that it reaches to [m], (n, 3), and its thickness [m].
 
     A body spans its origin, the joints on it and its frames. It is a little thinner than its mass at the
     density of water would make it.
@@ -215,7 +217,7 @@ def panel(x: float, y: float, title: str, subtitle: str, inside: list[str]) -> l
 
 
 def plot(t: np.ndarray, lines: dict[str, np.ndarray]) -> list[str]:
-    """Energies [J] over time."""
+    """Return energies [J] over time."""
     margin, (width, height) = 42, FIELD
     values = np.array(list(lines.values()))
     lowest = values.min()
@@ -331,7 +333,7 @@ def duration(seconds: float, digits: int = 2) -> str:
 
 
 def nice(low: float, high: float) -> np.ndarray:
-    """About five round numbers from below one number to above another."""
+    """Return about five round numbers from below one number to above another."""
     raw = (high - low) / 4
     power = 10.0 ** np.floor(np.log10(raw))
     gap = power * min((g for g in (1, 2, 2.5, 5, 10) if g * power >= raw), default=10)
@@ -375,7 +377,7 @@ def text(
 
 
 def channels(colour: str) -> np.ndarray:
-    """Red, green and blue of "#rrggbb", (3,)."""
+    """Return red, green and blue of "#rrggbb", (3,)."""
     return np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)])
 
 

@@ -54,7 +54,7 @@ class Boxes(Collision):
         return min(sum(self.half), sum(self.other_half))
 
     def meetings(self, T: Pose) -> tuple[np.ndarray, list[Meeting]]:
-        """Axes (3, 3), rows n, t1, t2, and the points of the manifold, in the frame of the second box."""
+        """Return axes (3, 3), rows n, t1, t2, and the points of the manifold, in the frame of the second box."""
         n, witness, sharp = self._closest(T)
         own = product(n, T.R)
         faces = [Patch(T.p + product(face(-own, self.half), T.R.T)), Patch(face(n, self.other_half))]
@@ -132,8 +132,8 @@ class Boxes(Collision):
         return best
 
     def _nearest(self, T: Pose) -> tuple[tuple[np.ndarray, np.ndarray], Any]:
-        """Nearest points of two boxes that are apart, on the first and on the second, and their squared
-        distance.
+        """Return nearest points of two boxes that are apart, on the first and on the second, and their
+        squared distance.
         """
 
         def support(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +144,7 @@ class Boxes(Collision):
         return (own, own - y), product(y, y)
 
     def _deepest(self, T: Pose, axis: _Axis, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Points of both boxes that are opposite each other along an axis, where the boxes overlap.
+        """Return points of both boxes that are opposite each other along an axis, where the boxes overlap.
 
         On an axis across two edges these are the nearest points of the edges; elsewhere the manifold has
         better ones.
@@ -217,8 +217,8 @@ def _chosen(flags: Sequence[Any], values: Sequence[Any]) -> Any:
 
 
 def _on_lines(r: np.ndarray, d: np.ndarray, e: np.ndarray, half: Any, other_half: Any) -> tuple[Any, Any]:
-    """Where two segments along unit vectors d and e are nearest, from their middles; r leads from the second
-    to the first.
+    """Return the nearest positions on two segments along unit vectors d and e, from their midpoints; r leads
+    from the second to the first.
     """
     along = product(r, d)
     against = product(r, e)

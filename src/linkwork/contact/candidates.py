@@ -90,7 +90,7 @@ class Candidate:
         return (self.law.collision, self.body, self.place, self.other, self.other_place)
 
     def touch(self, kinematics: BodyKinematics) -> ContactPoint:
-        """Gap, point and axes in one state."""
+        """Return gap, point and axes in one state."""
         F, G, S_in_P, T = self.frames(kinematics)
         gap, centre, along, axes = self._nearest(kinematics, T)
         other_axes = product(axes, G.R.T)
@@ -102,8 +102,8 @@ class Candidate:
         )
 
     def frames(self, kinematics: BodyKinematics) -> tuple[Pose, Pose, Pose, Pose]:
-        """Frames: both shapes' in those of their bodies, the first body's in the other's, the first shape's
-        in the other's.
+        """Return frames: both shapes' in those of their bodies, the first body's in the other's, the first
+        shape's in the other's.
         """
         S = kinematics.nodes[self.body]
         P = kinematics.nodes[self.other]

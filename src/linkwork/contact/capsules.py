@@ -62,7 +62,7 @@ class Capsules(Collision):
         ]
 
     def _nearest(self, T: Pose) -> tuple[np.ndarray, Any]:
-        """Axes, and where along the first segment it is nearest to the other."""
+        """Return the axes, and the position along the first segment that is nearest to the other."""
         law = Segments(self.radius, self.half, self.other_radius, self.other_half)
         found = law.nearest(T)
         return found.axes, found.centre[2]

@@ -19,7 +19,7 @@ HEIGHTS = 4096  # of a height field: each takes about two operations a candidate
 
 
 def checked_shape(shape: Geometry) -> Geometry:
-    """The same shape; an error where its numbers cannot be those of such a shape, or are too many."""
+    """Return the shape; raise if its numbers are impossible for such a shape, or too many."""
     what = f"Contacts: shape {shape.name!r}, a {shape.shape},"
     own = shape.size[: SIZES.get(shape.shape, 0)]
     above = shape.shape in POSITIVE
@@ -49,9 +49,7 @@ def checked_shape(shape: Geometry) -> Geometry:
 
 
 def check_coefficients(what: str, friction: Sequence[Any], most: int, condim: Any, margin: Any) -> None:
-    """An error where coefficients of friction, the dimension of contact or the margin are such as no contact
-    can have.
-    """
+    """Raise if coefficients of friction, the dimension of contact or the margin are invalid."""
     if len(friction) > most or not all(_real(x) and x >= 0.0 for x in friction):
         raise ModelError(f"{what} friction: expected 1 to {most} non-negative numbers, got {friction}")
     if condim not in CONDIM:

@@ -63,7 +63,7 @@ class Convex(ABC):
         return 4
 
     def features(self, n: np.ndarray) -> list[Patch]:
-        """Faces and edges that look along n; none for what is round."""
+        """Return faces and edges that face n; none for round shapes."""
         return []
 
 

@@ -69,7 +69,7 @@ class ShapePair:
 
 
 def _witness(candidate: Candidate, kinematics: BodyKinematics) -> tuple[Any, ...]:
-    """Distance, nearest points and normal in the frame of the second body."""
+    """Return distance, nearest points and normal in the frame of the second body."""
     assert isinstance(candidate.law, PointOf)
     _, G, _, T = candidate.frames(kinematics)
     n, result = candidate.law.collision.witness(T)

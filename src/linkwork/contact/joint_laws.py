@@ -26,5 +26,5 @@ class JointLaws:
     stiffness: ClassVar[float] = inf
 
     def candidates(self, model: Model) -> tuple[Candidate, ...]:
-        """No points that may touch."""
+        """Return no points."""
         return ()

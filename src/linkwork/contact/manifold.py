@@ -101,7 +101,9 @@ class _Outline:
         return z0 + self.slope[0] * (x - x0) + self.slope[1] * (y - y0)
 
     def within(self, x: Any, y: Any, slack: Any) -> list[Any]:
-        """For each edge how far a place is inside of it, times the edge's length, with `slack` [m] added."""
+        """Return, for each edge, the distance of a place inside it times the edge's length, with `slack` [m]
+        added.
+        """
         result = []
         for (x0, y0, _), (x1, y1, _) in self.edges:
             across = x1 - x0
@@ -192,8 +194,7 @@ def _best(spots: Sequence[_Spot], score: Callable[[_Spot], Any], start: _Spot) -
 def _chosen(
     spots: list[_Spot], witness: _Spot, along: np.ndarray, scale: Any, *, sharp: Any, count: int
 ) -> list[_Spot]:
-    """Two or four spots that span the overlap, the deepest one among them; `valid` says which of them are
-    distinct.
+    """Return two or four spots that span the overlap, including the deepest; `valid` flags distinct ones.
 
     The first one is farthest in the direction `along`. The witness counts where the shapes are sharp there,
     where it is deeper than all vertices, or where there are none.
@@ -253,8 +254,8 @@ def manifold(
     sharp: Any = False,
     count: int = 4,
 ) -> tuple[np.ndarray, list[Meeting]]:
-    """Axes (3, 3), rows n, t1, t2, and up to four points at which two shapes may touch along n, in the frame
-    of the second.
+    """Return axes (3, 3), rows n, t1, t2, and up to four points at which two shapes may touch along n, in the
+    frame of the second.
 
     `patches` are features that look at the other shape, `witness` the nearest points of the shapes, and
     `scale` [m] the size of the smaller shape. `sharp`: the nearest points are unique, and so among the

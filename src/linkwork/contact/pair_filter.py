@@ -224,7 +224,7 @@ def candidates_of(model: Model, contacts: Any) -> tuple[Candidate, ...]:
 
 
 def most_error(model: Model, found: tuple[Candidate, ...], most: int) -> LimitError:
-    """What to do about too many candidates."""
+    """Return the error for too many candidates."""
     kinds = join_names([f"{n} of {kind}" for kind, n in Counter(each.kind for each in found).most_common()])
     return LimitError(
         f"{printable(model.name)}: {len(found)} points may touch something ({kinds}), more than {most}: "
@@ -234,7 +234,7 @@ def most_error(model: Model, found: tuple[Candidate, ...], most: int) -> LimitEr
 
 
 def none_error(model: Model, contacts: Any) -> ModelError:
-    """What to do where nothing may touch the ground."""
+    """Return the error for a model in which nothing may touch the ground."""
     why = "".join(f" ({sentence})" for sentence in left_out(model, contacts))
     return ModelError(
         f"{printable(model.name)} has no shape that may touch the ground{why}: name shapes or frames, "
@@ -268,7 +268,7 @@ def _unknown(shape: Geometry) -> bool:
 
 
 def untested(one: Geometry, other: Geometry) -> str:
-    """Why two shapes cannot be tested against each other, and what to do about it."""
+    """Return why two shapes cannot be tested against each other, with a remedy."""
     for each in (one, other):
         for shape, what, remedy in UNKNOWN:
             if each.shape == shape and _unknown(each):
@@ -290,7 +290,7 @@ def _taking_part(model: Model, shapes: Any) -> list[Geometry]:
 
 
 def _ground(model: Model, ground: Any) -> list[Geometry]:
-    """What is fixed to the world."""
+    """Return the bodies fixed to the world."""
     if ground is None:
         return []
     if ground != "plane":
@@ -306,7 +306,7 @@ def _ground(model: Model, ground: Any) -> list[Geometry]:
 
 
 def _rigid(model: Model) -> dict[int, int]:
-    """For each body, and the ground, one that stands for all that cannot move against it."""
+    """Return, for each body and the ground, a representative of all that cannot move relative to it."""
     result = {GROUND: GROUND}
     for cluster in model.clusters:
         inside = set(cluster.bodies)
@@ -317,8 +317,8 @@ def _rigid(model: Model) -> dict[int, int]:
 
 
 def _mechanisms(model: Model) -> dict[int, int]:
-    """For each body one that stands for its mechanism: all that joints, loops and one link fixed to the world
-    connect.
+    """Return, for each body, a representative of its mechanism: all that joints, loops and one link fixed to
+    the world connect.
     """
     root: dict[int, int] = {}
     held: dict[str, int] = {}  # by links fixed to the world

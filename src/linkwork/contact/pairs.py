@@ -85,7 +85,7 @@ def _capsule(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _corners(shape: Geometry, surface: Surface) -> list[Contact]:
-    """Of a box those of the face that faces the surface most."""
+    """Return the corners of the face of a box that faces the surface most."""
     sides = [(a, b) for a in (1.0, -1.0) for b in (1.0, -1.0)]
     return [
         Contact(f"[{k}]", LowerCorner(_half_edges(shape), signs, surface)) for k, signs in enumerate(sides)
@@ -112,7 +112,9 @@ def _ellipsoid(shape: Geometry, surface: Surface) -> list[Contact]:
 
 
 def _cylinder(shape: Geometry, surface: Surface) -> list[Contact]:
-    """Of each rim the lowest point, on which it rolls, and of the lower rim fixed ones, on which it stands."""
+    """Return the lowest point of each rim, on which a cylinder rolls, and fixed points of the lower rim, on
+    which it stands.
+    """
     radius = shape.size[0]
     half = 0.5 * shape.size[1]
     result = [Contact(label, Rim(radius, z, surface)) for label, z in (("+z", half), ("-z", -half))]
@@ -157,9 +159,7 @@ def _convex(shape: Geometry) -> tuple[Convex, Pose]:
 
 
 def collision_of(one: Geometry, other: Geometry) -> tuple[Collision, Pose, Pose]:
-    """What finds the contact points of two convex shapes, and the frames that it is about, in those of the
-    shapes.
-    """
+    """Return the collision function of two convex shapes, and its frames in those of the shapes."""
     if one.shape == other.shape == "box":
         return Boxes(_half_edges(one), _half_edges(other)), Pose.identity(), Pose.identity()
     (first, at), (second, other_at) = _convex(one), _convex(other)

@@ -13,8 +13,8 @@ from linkwork.model.report import count
 
 
 def contact_lines(model: Any, contacts: Contacts | None = None) -> list[str]:
-    """What may touch what, a line for each kind of pair, with an empty line before them; none for a model
-    without shapes.
+    """Return lines on the pairs of shapes that may touch, one for each kind, after an empty line; none for a
+    model without shapes.
     """
     solid = [each for each in model.geometries if each.collision]
     if not isinstance(model, Model) or not solid:

@@ -94,8 +94,8 @@ class ConvexPair(Collision):
         return n, Meeting(gap, a - r * n if r else a, b + s * n if s else b)
 
     def _ascent(self, T: Pose, start: np.ndarray) -> np.ndarray:
-        """Normal, distance and nearest points of the cores, (10,), from a direction (and more numbers) to
-        begin with.
+        """Return normal, distance and nearest points of the cores, (10,), from a direction (and more numbers)
+        to begin with.
         """
 
         def ascend(state: np.ndarray) -> tuple[np.ndarray, Any]:

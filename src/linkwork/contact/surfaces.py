@@ -122,8 +122,8 @@ def _selected(passed: Sequence[Any], values: Sequence[Any]) -> Any:
 
 
 def axes_along(n: Sequence[Any], *, upward: bool = False) -> np.ndarray:
-    """Rows n, t1, t2 of a right-handed orthonormal frame, (3, 3), without a division by zero for any unit
-    vector n.
+    """Return rows n, t1, t2 of a right-handed orthonormal frame, (3, 3), without a division by zero for any
+    unit vector n.
 
     Duff et al., Building an orthonormal basis, revisited (2017). `upward`: z is known to be above zero.
     """

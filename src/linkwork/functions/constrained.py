@@ -178,8 +178,8 @@ def constrained_dynamics(
 
 
 def reached(held: ConstraintRows, solution: Result, tau: Any) -> tuple[Any, Any, Any, Any]:
-    """What `details` adds: the rows' violation, the number of iterations, what motion lacks, and whether
-    iterations ended.
+    """Return the outputs added by `details`: violation of the rows, iterations, residual of the motion, and
+    whether iterations converged.
     """
     missing = inverse_dynamics(held.nodes, solution.ddtheta) - tau - held.joint_forces(solution.forces)
     violation = residual_norm(held.of_acting(held.residual(solution.ddtheta)))

@@ -55,7 +55,7 @@ def constrained_dynamics_derivatives(
     constraints: Sequence[Constraint],
     wrt: str | Iterable[str] = ("q", "v", "tau"),
 ) -> tuple[Any, ...]:
-    """∂a/∂q, ∂a/∂v, ∂a/∂tau, each (..., nv, nv), and ∂f/∂q, ∂f/∂v, ∂f/∂tau, each (..., m, nv), of
+    """Return ∂a/∂q, ∂a/∂v, ∂a/∂tau, each (..., nv, nv), and ∂f/∂q, ∂f/∂v, ∂f/∂tau, each (..., m, nv), of
     `constrained_dynamics`.
 
     a are its accelerations and f the forces of its rows [N or N m], at the solution that its iterations
@@ -104,7 +104,7 @@ def _derivatives(
     names: Sequence[str],
     shares: Mapping[str, Any],
 ) -> tuple[Any, ...]:
-    """Of accelerations, and then of forces, by what is named."""
+    """Return the derivatives of accelerations, and then of forces, with respect to the named inputs."""
     q, v, tau, f_ext, targets = (arrays[name] for name in ("q", "v", "tau", "f_ext", "targets"))
     derivatives: dict[str, tuple[Any, Any]] = {}
     if {"q", "v", "tau"} & set(names) and not isinstance(model, Tree):
@@ -135,8 +135,8 @@ def _converges(model: Any, settings: Mapping[str, Any]) -> bool:
 def _pullback(
     bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, **more: Any
 ) -> Any:
-    """Of weights of accelerations and forces: by the transposed system, and reverse mode through its residual
-    alone.
+    """Return the pullback of weights of accelerations and forces, by the transposed system and reverse mode
+    through its residual.
     """
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": more.get("f_ext"), "targets": more.get("targets")}
     shares = sharing(model, more["constraints"], q, more.get("compliance", AUTO))
@@ -191,15 +191,15 @@ def _with_constrained_loops(model: Model, q: Any, v: Any, tau: Any, f_ext: Any =
 
 @model_function(q="nq", options=normalize_constraints, custom_trees=True)
 def constraint_jacobian(model: Model, q: Any, *, constraints: Sequence[Constraint]) -> Any:
-    """J of the constraints' rows, (..., m, nv): J v are their velocities [rad/s or m/s], and Jᵀ forces act on
-    the joints.
+    """Return J of the constraints' rows, (..., m, nv): J v are their velocities [rad/s or m/s], and Jᵀ forces
+    act on the joints.
     """
     return ConstraintRows(nodes_for(model, constraints, q), constraints, rounded=True).jacobian()
 
 
 @model_function(q="nq", v="nv", options=normalize_constraints, custom_trees=True)
 def constraint_bias(model: Model, q: Any, v: Any, *, constraints: Sequence[Constraint]) -> Any:
-    """b of the constraints' rows, (..., m) [rad/s² or m/s²]: constraints demand J a + b = 0, J being
+    """Return b of the constraints' rows, (..., m) [rad/s² or m/s²]: constraints demand J a + b = 0, J being
     `constraint_jacobian`.
 
     It is J̇ v, and what gains add: stiffness times the rows' errors and damping times their rates.
@@ -225,8 +225,8 @@ def normalize_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
     custom_trees=True,
 )
 def operational_inertia(model: Model, q: Any, *, frames: Sequence[str], method: str = "auto") -> Any:
-    """Task-space inertia (J M⁻¹ Jᵀ)⁻¹ of one frame or several, (..., 6 n, 6 n) [kg m², kg m, kg]; joints move
-    freely.
+    """Return task-space inertia (J M⁻¹ Jᵀ)⁻¹ of one frame or several, (..., 6 n, 6 n) [kg m², kg m, kg];
+    joints move freely.
 
     J stacks `frame_jacobian` of the frames, in their order and with reference "body". Where they cannot move
     in 6 n directions, there is none: entries are not finite, or of the size of rounding's inverse.

@@ -85,8 +85,8 @@ def damped_options(model: Model, constraints: Any, compliance: Any, **_: Any) ->
 def per_row(
     compliance: Any, model: Model | Tree, constraints: Sequence[Constraint], q: Any, *, single: float = STIFF
 ) -> np.ndarray:
-    """R, (m,); where it is an input, NaN for what is not above zero. `single`: relative to mobilities in
-    single precision.
+    """Return R, (m,); where it is an input, NaN for what is not above zero. `single`: relative to mobilities
+    in single precision.
     """
     if isinstance(compliance, tuple):
         return np.array(compliance)

@@ -49,7 +49,7 @@ def _arrived(model: Model, q: Any, u: Any, dt: Any) -> tuple[np.ndarray, np.ndar
 
 
 def _ends(model: Model, at: StepSolution, arrays: Mapping[str, Any], u: Any) -> np.ndarray:
-    """q and v after a step by the velocity u, (nq + nv,)."""
+    """Return q and v after a step by the velocity u, (nq + nv,)."""
     q, v = _arrived(model, arrays["q"], u, arrays["dt"])
     return np.concatenate([q, at.guarded(model, arrays, q, v, u)])
 
@@ -69,8 +69,8 @@ def _outputs(model: Model, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _pullback(
     bars: tuple[Any, ...], names: Sequence[str], model: Model, q: Any, v: Any, tau: Any, dt: Any, **more: Any
 ) -> Any:
-    """Of weights of q, on the tangent space, and of v: by the transposed system, and reverse mode through its
-    residual.
+    """Return the pullback of weights of q (on the tangent space) and v, by the transposed system and reverse
+    mode through its residual.
     """
     arrays = _given(model, q, v, tau, dt, more)
     at = _solution(model, arrays, more)

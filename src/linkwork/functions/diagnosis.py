@@ -201,7 +201,8 @@ def _unsolvable(model: Model) -> list[str]:
 
 
 def cluster_costs(model: Model) -> list[ClusterCost]:
-    """What each cluster costs in forward dynamics by articulated bodies, without forces that hold loops.
+    """Return the cost of each cluster in forward dynamics by articulated bodies, without forces of
+    constrained loops.
 
     The program is traced with a mark wherever a sweep comes to another node. An instruction belongs to the
     node at which it was made first, or to the outermost joint that it depends on where no sweep has begun.
@@ -269,7 +270,7 @@ def _owners(program: Any, marks: list[tuple[int, int]], inputs: list[dict[int, i
 
 
 def _live(program: Any) -> list[bool]:
-    """For each instruction whether it is an operation that results need."""
+    """Return, for each instruction, whether it is an operation that results need."""
     needed = [False] * len(program.code)
     for value in program.result_values():
         needed[value] = True
@@ -317,7 +318,7 @@ def _along_axes(R: Any) -> bool:
 
 
 def _suggestions(model: Model, costs: list[ClusterCost] | tuple[ClusterCost, ...]) -> Iterator[Suggestion]:
-    """Clusters whose loops are cheaper constrained, of the costliest ones with loops that depend on q."""
+    """Yield clusters whose loops are cheaper constrained, of the costliest ones with loops that depend on q."""
     if not model.embedded:
         return
     dense: dict[

@@ -50,7 +50,7 @@ class Coordinates:
 def plain(
     name: str, labels: tuple[str, ...], own: np.ndarray, chosen: np.ndarray, least: float
 ) -> Coordinates:
-    """Numbers that are their own coordinates, some of them."""
+    """Return numbers that are their own coordinates, some of them."""
     rate = np.eye(own.size)[:, chosen]
 
     def values(x: np.ndarray) -> np.ndarray:
@@ -78,7 +78,9 @@ def logarithm(name: str, own: np.ndarray) -> Coordinates:
 
 
 def moment_of_inertia(name: str, own: np.ndarray) -> Coordinates:
-    """Log-Cholesky coordinates of a moment of inertia about the centre of mass, (xx, yy, zz, xy, xz, yz)."""
+    """Return Log-Cholesky coordinates of a moment of inertia about the centre of mass, (xx, yy, zz, xy, xz,
+    yz).
+    """
     ten = np.zeros(10)
     ten[0], ten[_AMONG_TEN] = 1.0, own
     labels = tuple(f"{name}.{axis}" for axis in MOMENTS)
@@ -110,7 +112,9 @@ def _moments_rate(x: np.ndarray) -> np.ndarray:
 
 
 def placement(name: str, labels: tuple[str, ...], own: np.ndarray, chosen: np.ndarray) -> Coordinates:
-    """Poses (x, y, z and a quaternion each): positions, and rotation vectors from the model's own orientations."""
+    """Return poses (x, y, z and a quaternion each): positions, and rotation vectors from the model's own
+    orientations.
+    """
     poses = own.reshape(-1, 7)
     origin = np.zeros((len(poses), 6))
     origin[:, :3] = poses[:, :3]

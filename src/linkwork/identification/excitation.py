@@ -165,7 +165,9 @@ class _Search:
         return np.array([x for joint in self.model.joints for x in getattr(joint, name)], dtype=float)
 
     def motions(self, coefficients: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Positions, velocities and accelerations of many motions at times t, (many, times, nv), within limits."""
+        """Return positions, velocities and accelerations of many motions at times t, (many, times, nv),
+        within limits.
+        """
         dense = np.linspace(0.0, 2.0 * np.pi / self.frequencies[0], 20 * len(self.frequencies) + 1)
         q, v, a = self._series(coefficients, dense)
         high, low = q.max(axis=1), q.min(axis=1)
@@ -189,7 +191,7 @@ class _Search:
         return q, v, a
 
     def scores(self, coefficients: np.ndarray) -> np.ndarray:
-        """Log-determinants of the information of many motions."""
+        """Return log-determinants of the information of many motions."""
         G = self.information(coefficients)
         if self.basis is None:
             values, vectors = np.linalg.eigh(G.sum(axis=0))
@@ -201,7 +203,7 @@ class _Search:
         return np.where(sign > 0.0, found, -np.inf)
 
     def information(self, coefficients: np.ndarray) -> np.ndarray:
-        """Information matrices of many motions, with parameters in units of their sizes."""
+        """Return information matrices of many motions, with parameters in units of their sizes."""
         q, v, a = self.motions(coefficients, self.times)
         names = self.chosen.names
         found = inverse_dynamics_derivatives(self.model, q, v, a, wrt=names, parameters=self.values)

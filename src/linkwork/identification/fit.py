@@ -242,7 +242,7 @@ def _check_excitation(problem: Problem, point: Point) -> None:
 
 
 def _sizes(one: Signals) -> tuple[float, float]:
-    """Typical sizes of positions' changes and of velocities."""
+    """Return typical sizes of positions' changes and of velocities."""
     q = float(np.sqrt(((one.q - one.q[0]) ** 2).mean()))
     v = 0.0 if one.v is None else float(np.sqrt((one.v**2).mean()))
     return q or 1.0, v or 1.0
@@ -263,7 +263,7 @@ def _first_noise(model: Model, signals: Sequence[Signals]) -> tuple[Noise, bool]
 
 
 def _estimated_noise(problem: Problem, solution: Solution, noise: Noise) -> Noise:
-    """Standard deviations of residuals for each channel of each recording, where they are not given."""
+    """Return standard deviations of residuals for each channel of each recording, where they are not given."""
     signals, found = problem.shooting.signals, list[tuple[np.ndarray, np.ndarray | None]]()
     total = sum(
         int(np.count_nonzero(_measured(path.residuals, noise[k]))) for k, path in enumerate(solution.paths)
@@ -282,7 +282,7 @@ def _estimated_noise(problem: Problem, solution: Solution, noise: Noise) -> Nois
 
 
 def _measured(residuals: np.ndarray, noise: tuple[np.ndarray, np.ndarray | None]) -> np.ndarray:
-    """Which residuals belong to something that is measured."""
+    """Return which residuals belong to measured channels."""
     q, v = noise
     own = np.isfinite(q if v is None else np.concatenate([q, v]))
     return np.broadcast_to(own, residuals.shape)

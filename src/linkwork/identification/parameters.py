@@ -57,14 +57,18 @@ class Parameters:
         return found
 
     def _array_names(self) -> tuple[str, ...]:
-        """Whole kinds where all parts of the model vary, since kernels are smaller then; else parts by name."""
+        """Return names of whole kinds if all parts of the model vary, since kernels are then smaller; else
+        parts by name.
+        """
         found: list[str] = []
         for kind, own in self._kinds().items():
             found += [kind] if own == [kind] or set(own) == set(_parts(self.model, kind)) else own
         return known(self.model, found)
 
     def _value_places(self) -> list[slice]:
-        """Where the numbers of each block are among the flattened arrays; forces' delays come last."""
+        """Return the places of the numbers of each block among the flattened arrays; delays of forces come
+        last.
+        """
         first, found = 0, {}
         for name in self.names:
             size = int(np.prod(self.shapes[name], dtype=int))
@@ -118,14 +122,14 @@ class Parameters:
         return np.concatenate([block.entries(x[part]) for block, part in zip(self.blocks, self.parts)])
 
     def entries_rate(self, x: np.ndarray) -> np.ndarray:
-        """Their derivative by x, (size, size)."""
+        """Return their derivative by x, (size, size)."""
         found = np.zeros((self.size, self.size))
         for block, part in zip(self.blocks, self.parts):
             found[part, part] = block.entries_rate(x[part])
         return found
 
     def sizes(self, x: np.ndarray) -> np.ndarray:
-        """Typical sizes of entries: the largest of a parameter, or else of its kind."""
+        """Return typical sizes of entries: the largest of a parameter, or else of its kind."""
         entries, by_kind = np.abs(self.entries(x)), dict[str, float]()
         for block, part in zip(self.blocks, self.parts):
             kind = block.name.partition("@")[0]
@@ -136,7 +140,7 @@ class Parameters:
         return found
 
     def coordinate_sizes(self) -> np.ndarray:
-        """Typical sizes of coordinates: 1 for logarithms."""
+        """Return typical sizes of coordinates: 1 for logarithms."""
         found = self.sizes(self.start)
         for block, part in zip(self.blocks, self.parts):
             if block.largest_step == maps.LOG_STEP:
@@ -153,7 +157,7 @@ class Parameters:
         return found
 
     def places(self, name: str, where: str) -> list[int]:
-        """Where the entries of a parameter, or one entry, are in x; raise if a fit does not vary it."""
+        """Return the places of a parameter's entries, or one entry, in x; raise if the fit does not vary it."""
         parameters = [block.name for block in self.blocks for _ in block.labels]
         kind, at, who = str(name).partition("@")
         alike = {name}
@@ -223,7 +227,7 @@ def _parts(model: Model, kind: str) -> list[str]:
 
 
 def _chosen(model: Model, names: str | Iterable[str]) -> dict[str, str | list[str]]:
-    """Parameters, each with the entries that vary: "all", or some."""
+    """Return parameters, each with the entries that vary: "all", or some."""
     asked = [names] if isinstance(names, str) else list(names)
     if not asked:
         raise LinkworkError("fit_parameters: parameters: expected at least one name")
@@ -314,7 +318,7 @@ def _block(model: Model, name: str, chosen: str | list[str]) -> Coordinates:
 
 
 def _labels(model: Model, kind: str, who: str, name: str) -> list[str]:
-    """Labels of all entries of a parameter."""
+    """Return labels of all entries of a parameter."""
     of = KINDS[kind].of
     if kind == "loop_placement":
         return [f"{name}.{end}.{axis}" for end in ("predecessor", "successor") for axis in POSE]
@@ -330,7 +334,7 @@ def _labels(model: Model, kind: str, who: str, name: str) -> list[str]:
 
 
 def _delayed_joints(model: Model, blocks: list[Coordinates]) -> list[list[int]]:
-    """For each delay, the independent velocities whose forces it delays."""
+    """Return, for each delay, the independent velocities whose forces it delays."""
     found: list[list[int]] = []
     for block in blocks:
         kind, at, who = block.name.partition("@")

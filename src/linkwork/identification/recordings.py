@@ -130,7 +130,9 @@ def _array(name: str, what: str, value: Any, shape: tuple[int | None, ...]) -> n
 
 
 def _inputs(name: str, what: str, value: Any, n: int, shape: tuple[int, ...], hold: str) -> np.ndarray:
-    """Forces at all samples; one row fewer than samples is allowed where forces are constant over intervals."""
+    """Return forces at all samples; one row fewer than samples is allowed where forces are constant over
+    intervals.
+    """
     short = np.ndim(value) and len(value) == n - 1 and hold == "zero"
     array = _array(name, what, value, (n - 1 if short else n, *shape))
     return np.concatenate([array, array[-1:]]) if short else array

@@ -108,7 +108,9 @@ class Shooting:
     def _paths(
         self, point: Point, forces: list[np.ndarray], values: list[np.ndarray]
     ) -> list[tuple[np.ndarray, ...]]:
-        """States before all steps and at the end of each recording, and states at the ends of segments."""
+        """Return states before all steps and at the end of each recording, and states at the ends of
+        segments.
+        """
         inputs = [self._step_inputs(k, tau) for k, tau in enumerate(forces)]
         bounds = [
             np.append(starts, one.intervals) * self.substeps for starts, one in zip(self.starts, self.signals)
@@ -144,7 +146,7 @@ class Shooting:
         return found
 
     def _step_inputs(self, k: int, tau: np.ndarray) -> list[np.ndarray]:
-        """Forces, lengths and external forces of all steps of a recording."""
+        """Return forces, lengths and external forces of all steps of a recording."""
         one = self.signals[k]
         found = [tau, np.repeat(np.diff(one.t) / self.substeps, self.substeps)]
         if any(other.f_ext is not None for other in self.signals):
@@ -220,7 +222,7 @@ class Shooting:
     def _rates(
         self, arrays: Sequence[np.ndarray], slope: np.ndarray, rows: slice, values: list[np.ndarray]
     ) -> Any:
-        """Jacobians of some steps of several recordings by states and numbers."""
+        """Return Jacobians of some steps of several recordings by states and numbers."""
         cut = [x[:, rows] for x in arrays]
         flat = [x.reshape(-1, *x.shape[2:]) for x in cut]
         by_state, by_number, by_force = self.steps.states_jacobian(flat, values)
@@ -240,7 +242,9 @@ class Shooting:
         S: np.ndarray,
         values: list[np.ndarray],
     ) -> np.ndarray:
-        """Jᵀ J of some samples of several recordings; the last column is of residuals with closed defects."""
+        """Return Jᵀ J of some samples of several recordings; the last column is of residuals with closed
+        defects.
+        """
         nv, shape = self.model.nv, S.shape[:2]
         at = q[:, :: self.substeps][:, samples].reshape(-1, self.model.nq)
         measured = np.concatenate([self.signals[k].q[samples] for k in group])
@@ -271,7 +275,8 @@ class Shooting:
 
 
 def _gram(J: np.ndarray) -> np.ndarray:
-    """Jᵀ J of each matrix, (many, rows, width), in blocks that are small enough for BLAS to use one thread.
+    """Return Jᵀ J of each matrix, (many, rows, width), in blocks that are small enough for BLAS to use one
+    thread.
 
     Threads of BLAS cost more than they gain here.
     """
@@ -285,7 +290,7 @@ def _gram(J: np.ndarray) -> np.ndarray:
 
 
 def _velocities(model: Any, one: Signals) -> np.ndarray:
-    """Velocities from differences of positions."""
+    """Return velocities from differences of positions."""
     moved = difference(model, one.q[:-1], one.q[1:]) / np.diff(one.t)[:, None]
     found: np.ndarray = np.concatenate([moved[:1], 0.5 * (moved[1:] + moved[:-1]), moved[-1:]])
     return found

@@ -64,7 +64,7 @@ class Problem:
         self.sizes = parameters.coordinate_sizes()
 
     def cost(self, paths: Sequence[Trajectory], x: np.ndarray) -> float:
-        """Half of the sum of squared residuals and priors."""
+        """Return half of the sum of squared residuals and priors."""
         prior = (self.parameters.entries(x) - self.mean) * self.weight
         return 0.5 * (sum(float((path.residuals**2).sum()) for path in paths) + float(prior @ prior))
 
@@ -86,7 +86,7 @@ class Problem:
         return self.shooting.linearise(paths, x)
 
     def grams(self, linear: Sequence[Linear], x: np.ndarray) -> list[np.ndarray]:
-        """Products by (initial state, x, 1)."""
+        """Return products by (initial state, x, 1)."""
         T = self.parameters.rate(x)
         nx, n, size = self.nx, self.parameters.numbers, self.parameters.size
         B = np.zeros((nx + n + 1, nx + size + 1))
@@ -94,7 +94,7 @@ class Problem:
         return [B.T @ one.gram @ B for one in linear]
 
     def prior_gram(self, x: np.ndarray) -> np.ndarray:
-        """Products of the priors by (x, 1)."""
+        """Return products of the priors by (x, 1)."""
         rows = self.parameters.entries_rate(x) * self.weight[:, None]
         last = (self.parameters.entries(x) - self.mean) * self.weight
         J = np.column_stack([rows, last])
@@ -104,7 +104,7 @@ class Problem:
     def information(
         self, grams: Sequence[np.ndarray], prior: np.ndarray, damping: float = 0.0
     ) -> Information:
-        """Normal equations of the parameters, by elimination of initial states."""
+        """Return normal equations of the parameters, by elimination of initial states."""
         nx = self.nx
         H = prior.copy()
         diagonal = np.diag(prior)[:-1].copy()

@@ -140,7 +140,9 @@ class _KernelCall(casadi.Callback):  # type: ignore[misc]
         inputs: list[str],
         outputs: list[str],
     ) -> Any:
-        """What CasADi calls for `count` seeds of some arrays side by side, after all inputs and outputs."""
+        """Return the function that CasADi calls for `count` seeds of some arrays, concatenated after all
+        inputs and outputs.
+        """
         call = _call_of(derive(range(len(self.source.inputs))))
         arrays = [*self.source.inputs, *self.source.outputs]
         symbols = [casadi.MX.sym(word, *_shape(array)) for word, array in zip(inputs, arrays)]

@@ -43,5 +43,5 @@ def iterates(program: Program) -> bool:
 
 
 def size(program: Program) -> int:
-    """How many operations the outputs need."""
+    """Return the number of operations that the outputs need."""
     return sum(needed_values(program))

@@ -79,7 +79,7 @@ def _operands(source: Source, values: Sequence[Any]) -> list[Any]:
 
 
 def _numbers(name: str, word: str, x: Any) -> Any:
-    """What was given as an array of real numbers; a list becomes one, a number stays weakly typed."""
+    """Return an argument as an array of real numbers; a number stays weakly typed."""
     try:
         if x is None or isinstance(
             x, (str, bytes)
@@ -138,7 +138,7 @@ def _like(aval: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _varying_alike(arrays: list[Any]) -> list[Any]:
-    """Arrays that all vary over the same axes: gradients of the others are then summed over them."""
+    """Return arrays that all vary over the same axes: gradients of the others are then summed over them."""
     every = frozenset[Any]().union(*(_varying(jax.typeof(x)) for x in arrays))
     missing = [tuple(every - _varying(jax.typeof(x))) for x in arrays]
     return [
@@ -221,7 +221,7 @@ def _changes(source: Source, primals: Any, tangents: Any) -> list[Any]:
 
 
 def _along_jvp(primals: Any, tangents: Any, *, source: Source, wrt: tuple[int, ...]) -> tuple[Any, Any]:
-    """Of J(x) d by x and by d: the latter is linear."""
+    """Differentiate J(x) d with respect to x and to d, in which it is linear."""
     out = along_p.bind(*primals, source=source, wrt=wrt)
     count = len(source.inputs)
     points = primals[:count]
@@ -236,7 +236,7 @@ def _along_jvp(primals: Any, tangents: Any, *, source: Source, wrt: tuple[int, .
 
 
 def _along_transpose(bars: Any, *arrays: Any, source: Source, wrt: tuple[int, ...]) -> list[Any]:
-    """Jᵀ bar for the directions, summed over the batch where a direction is one for all rows."""
+    """Return Jᵀ bar for the directions, summed over the batch where a direction is one for all rows."""
     count = len(source.inputs)
     points = arrays[:count]
     weights = [ad.instantiate_zeros(bar) for bar in bars]

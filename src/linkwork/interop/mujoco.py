@@ -72,7 +72,7 @@ class States:
                 )
 
     def q_to(self, q: Any) -> np.ndarray:
-        """Configurations, (..., nq), with unit quaternions."""
+        """Return configurations, (..., nq), with unit quaternions."""
         q = rows(q, self._model.nq, "q")
         result = POOL.empty((*q.shape[:-1], self.nq), float)
         for ours, joint in self._pairs:
@@ -90,7 +90,7 @@ class States:
         return result
 
     def q_from(self, q: Any) -> np.ndarray:
-        """Configurations, (..., nq)."""
+        """Return configurations, (..., nq)."""
         q = rows(q, self.nq, "q")
         result = POOL.empty((*q.shape[:-1], self._model.nq), float)
         for ours, joint in self._pairs:
@@ -109,45 +109,45 @@ class States:
         return result
 
     def v_to(self, q: Any, v: Any) -> np.ndarray:
-        """Velocities, (..., nv)."""
+        """Return velocities, (..., nv)."""
         return _times(self._map(q), rows(v, self._nv, "v"))
 
     def v_from(self, q: Any, v: Any) -> np.ndarray:
-        """Velocities, (..., nv)."""
+        """Return velocities, (..., nv)."""
         return _times(_transposed(self._map(q)), rows(v, self.nv, "v"))
 
     def a_to(self, q: Any, v: Any, a: Any) -> np.ndarray:
-        """Accelerations, (..., nv), at our velocity v."""
+        """Return accelerations, (..., nv), at our velocity v."""
         return _times(self._map(q), rows(a, self._nv, "a") + self._shift(v))
 
     def a_from(self, q: Any, v: Any, a: Any) -> np.ndarray:
-        """Accelerations, (..., nv), at our velocity v."""
+        """Return accelerations, (..., nv), at our velocity v."""
         return _times(_transposed(self._map(q)), rows(a, self.nv, "a")) - self._shift(v)
 
     def tau_to(self, q: Any, tau: Any) -> np.ndarray:
-        """Joint forces, (..., nv)."""
+        """Return joint forces, (..., nv)."""
         return _times(self._map(q), rows(tau, self._nv, "tau"))
 
     def tau_from(self, q: Any, tau: Any) -> np.ndarray:
-        """Joint forces, (..., nv)."""
+        """Return joint forces, (..., nv)."""
         return _times(_transposed(self._map(q)), rows(tau, self.nv, "tau"))
 
     def matrix_to(self, q: Any, M: Any) -> np.ndarray:
-        """Matrices such as the mass matrix or its inverse, (..., nv, nv)."""
+        """Return matrices such as the mass matrix or its inverse, (..., nv, nv)."""
         T = self._map(q)
         return T @ np.asarray(M) @ _transposed(T)
 
     def matrix_from(self, q: Any, M: Any) -> np.ndarray:
-        """Matrices such as the mass matrix or its inverse, (..., nv, nv)."""
+        """Return matrices such as the mass matrix or its inverse, (..., nv, nv)."""
         T = self._map(q)
         return _transposed(T) @ np.asarray(M) @ T
 
     def jacobian_to(self, q: Any, J: Any) -> np.ndarray:
-        """Jacobians, (..., rows, nv); their rows stay as they are."""
+        """Return Jacobians, (..., rows, nv); their rows stay as they are."""
         return np.asarray(J) @ _transposed(self._map(q))
 
     def jacobian_from(self, q: Any, J: Any) -> np.ndarray:
-        """Jacobians, (..., rows, nv); their rows stay as they are."""
+        """Return Jacobians, (..., rows, nv); their rows stay as they are."""
         return np.asarray(J) @ self._map(q)
 
     def _map(self, q: Any) -> np.ndarray:
@@ -167,7 +167,7 @@ class States:
         return T
 
     def _shift(self, v: Any) -> np.ndarray:
-        """What our acceleration lacks of the change of a velocity in the world's axes: w × v of a free joint."""
+        """Return what our acceleration lacks of the rate of a velocity in world axes: w × v of a free joint."""
         v = rows(v, self._nv, "v")
         shift = np.zeros(v.shape)
         for ours, joint in self._pairs:
@@ -178,7 +178,9 @@ class States:
 
 
 def _tendons(model: Model, theirs: set[str]) -> dict[str, tuple[int, list[tuple[int, float]]]]:
-    """Joints that stand for fixed tendons: their coordinates, and those that they follow with their ratios."""
+    """Return joints that stand for fixed tendons: their coordinates, and those that they follow with their
+    ratios.
+    """
     result = {}
     for coupling in model.loops:
         joint = next((joint for joint in model.joints if joint.name == coupling.name), None)
@@ -207,7 +209,7 @@ def _world_axes(joint: PlacedJoint, q: np.ndarray) -> np.ndarray:
 
 
 def _quaternion(pose: Pose) -> np.ndarray:
-    """x y z w of a constant pose's rotation: of the four formulas, the one that divides by the most."""
+    """Return x y z w of a constant pose's rotation: of the four formulas, the one that divides by the most."""
     R = np.asarray(pose.R, dtype=float)
     K = np.array([
         [1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]],

@@ -114,7 +114,7 @@ class States:
                     )
 
     def q_to(self, q: Any) -> np.ndarray:
-        """Configurations, (..., nq), with unit quaternions, which functions of Pinocchio assume."""
+        """Return configurations, (..., nq), with unit quaternions, which functions of Pinocchio assume."""
         q = rows(q, self._our_nq, "q")
         result = POOL.empty((*q.shape[:-1], self.nq), float)
         result[..., self._copied[1]] = q[..., self._copied[0]]
@@ -125,7 +125,7 @@ class States:
         return result
 
     def q_from(self, q: Any, *, near: Any = None) -> np.ndarray:
-        """Configurations, (..., nq).
+        """Return configurations, (..., nq).
 
         Of an angle that is a cosine and a sine there, whole turns are not known. With `near`, configurations
         here (..., nq), it is the one within half a turn of that: give the state before. Without, it is
@@ -143,38 +143,38 @@ class States:
         )
 
     def v_to(self, v: Any) -> np.ndarray:
-        """Velocities or accelerations, (..., nv)."""
+        """Return velocities or accelerations, (..., nv)."""
         return rows(v, self._our_nv, "v")[..., self._to]
 
     def v_from(self, v: Any) -> np.ndarray:
-        """Velocities or accelerations, (..., nv)."""
+        """Return velocities or accelerations, (..., nv)."""
         return rows(v, self.nv, "v")[..., self._from]
 
     def tau_to(self, tau: Any) -> np.ndarray:
-        """Joint forces, (..., nv)."""
+        """Return joint forces, (..., nv)."""
         return rows(tau, self._our_nv, "tau")[..., self._to]
 
     def tau_from(self, tau: Any) -> np.ndarray:
-        """Joint forces, (..., nv)."""
+        """Return joint forces, (..., nv)."""
         return rows(tau, self.nv, "tau")[..., self._from]
 
     def matrix_to(self, M: Any) -> np.ndarray:
-        """Matrices such as the mass matrix or its inverse, (..., nv, nv)."""
+        """Return matrices such as the mass matrix or its inverse, (..., nv, nv)."""
         return np.asarray(M)[..., self._to[:, None], self._to]
 
     def matrix_from(self, M: Any) -> np.ndarray:
-        """Matrices such as the mass matrix or its inverse, (..., nv, nv)."""
+        """Return matrices such as the mass matrix or its inverse, (..., nv, nv)."""
         return np.asarray(M)[..., self._from[:, None], self._from]
 
     def jacobian_to(self, J: Any) -> np.ndarray:
-        """Jacobians of frames, and matrices that take v to a momentum, (..., 6, nv)."""
+        """Return Jacobians of frames, and matrices that take v to a momentum, (..., 6, nv)."""
         return np.asarray(J)[..., _SWAPPED[:, None], self._to]
 
     def jacobian_from(self, J: Any) -> np.ndarray:
-        """Jacobians of frames, and matrices that take v to a momentum, (..., 6, nv)."""
+        """Return Jacobians of frames, and matrices that take v to a momentum, (..., 6, nv)."""
         return np.asarray(J)[..., _SWAPPED[:, None], self._from]
 
     @staticmethod
     def spatial(x: Any) -> np.ndarray:
-        """Velocities, accelerations, forces or momenta in space, (..., 6), either way."""
+        """Return velocities, accelerations, forces or momenta in space, (..., 6), either way."""
         return rows(x, 6, "a spatial vector")[..., _SWAPPED]

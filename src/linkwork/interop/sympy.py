@@ -34,8 +34,8 @@ def _number(x: Any) -> Any:
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:
-    """Cases; but NaN only says where a formula has no value, as 1/x at zero has none, which the other case
-    says itself.
+    """Return a case distinction. NaN only marks where a formula is undefined, as 1/x at zero, which the other
+    case implies.
     """
     if x is sympy.nan or y is sympy.nan:
         return y if x is sympy.nan else x
@@ -82,7 +82,7 @@ class Equations:
 
 
 def _rounded(value: Any) -> Any:
-    """The same with six digits in place of long fractions, to print."""
+    """Return an expression with six digits in place of long fractions, for printing."""
     if hasattr(value, "applyfunc"):
         return value.applyfunc(_rounded)
     long = [x for x in value.atoms(sympy.Rational) if x.q > 1000]
@@ -155,7 +155,7 @@ def _symbols(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _shaped(array: np.ndarray) -> Any:
-    """The same as SymPy has it: an expression, a matrix, or an array of more dimensions."""
+    """Return an array as a SymPy expression, matrix, or array of more dimensions."""
     if array.ndim == 0:
         return array[()]
     return sympy.Matrix(array) if array.ndim <= 2 else sympy.ImmutableDenseNDimArray(array)

@@ -108,7 +108,7 @@ def _operands(source: Source, values: Tensors) -> list[Any]:
 
 
 def _tensor(name: str, word: str, x: Any) -> Any:
-    """What was given as a dense tensor of real numbers."""
+    """Return an argument as a dense tensor of real numbers."""
     if not isinstance(x, torch.Tensor):
         try:
             x = torch.as_tensor(x)
@@ -202,9 +202,7 @@ def _gradients(
 
 
 def _transformed(source: Source) -> Callable[[Tensors], Tensors]:
-    """The same call for the transformations of torch.func, which do not see through operators of
-    torch.library.
-    """
+    """Return the call for transformations of torch.func, which do not see through operators of torch.library."""
 
     class Call(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod

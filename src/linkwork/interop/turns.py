@@ -25,14 +25,14 @@ class Turns:
         ]
 
     def near(self, q: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        """q (..., nq) with each angle within half a turn of the reference (..., nq)."""
+        """Return q (..., nq) with each angle within half a turn of the reference (..., nq)."""
         q = np.array(np.broadcast_to(q, np.broadcast_shapes(q.shape, reference.shape)))
         q[..., self._angles] += _TURN * np.rint((reference[..., self._angles] - q[..., self._angles]) / _TURN)
         return q
 
     def coupled(self, q: np.ndarray) -> np.ndarray:
-        """q (..., nq) with the fewest turns at which couplings and implicit constraints hold; as it is where
-        none are found.
+        """Return q (..., nq) with the fewest turns at which couplings and implicit constraints hold; as it is
+        where none are found.
         """
         flat = q.reshape(-1, q.shape[-1]).copy()
         for group in self._groups:
@@ -58,7 +58,7 @@ class _Group:
         self._solved = _pivots(self._S)
 
     def _phi(self, q: np.ndarray) -> np.ndarray:
-        """What the equations give in each row."""
+        """Return the values of the equations in each row."""
         result = []
         for e in self._equations:
             places = _places(self._model, e)
@@ -93,7 +93,7 @@ class _Group:
 
 
 def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | ImplicitConstraint]]:
-    """Couplings and implicit constraints with such angles in them; those that share one together."""
+    """Return couplings and implicit constraints with such angles in them; those that share one together."""
     groups: list[tuple[set[int], list[Coupling | ImplicitConstraint]]] = []
     for e in model.loops:
         angles = wrapped & set(_places(model, e)) if isinstance(e, (Coupling, ImplicitConstraint)) else set()
@@ -110,15 +110,15 @@ def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | ImplicitCon
 
 
 def _places(model: Model, equation: Coupling | ImplicitConstraint) -> list[int]:
-    """Where the coordinates of an equation are in q."""
+    """Return the indices in q of an equation's coordinates."""
     if isinstance(equation, Coupling):
         return [model.joints[joint].q_start + component for joint, component, _ in equation.terms]
     return [k for joint in equation.joints for k in range(model.nq)[model.joints[joint].q_slice]]
 
 
 def _pivots(S: np.ndarray) -> list[int]:
-    """Columns to solve for, one for each row that can be: a fast joint first, since it counts the turns of
-    slow ones finely.
+    """Return columns to solve for, one for each row that can be: a fast joint first, since it counts the
+    turns of slow ones finely.
     """
     remaining = S.copy()
     selected = []
@@ -133,7 +133,7 @@ def _pivots(S: np.ndarray) -> list[int]:
 
 
 def _choices(count: int) -> list[tuple[int, ...]]:
-    """Turns of so many joints to be tried: none first, then the nearest."""
+    """Return turns of so many joints to be tried: none first, then the nearest."""
     far = _FAR
     while far and (2 * far + 1) ** count > _TRIED:
         far -= 1

@@ -319,8 +319,8 @@ class Waypoint(NamedTuple):
 
 
 def walk(manifold: ClosureManifold, start: np.ndarray, way: np.ndarray) -> Iterator[Waypoint]:
-    """Waypoints from a closed configuration along a way: a change of the independent velocities, (size,),
-    zero for the others.
+    """Yield waypoints from a closed configuration along a way: a change of the independent velocities,
+    (size,), zero for the others.
 
     It ends where the way is done, or before a singularity of the coordinates (their conditioning is poor, or
     an orientation would change), a limit of a joint, or the end of what can be closed. Waypoints are closed

@@ -113,11 +113,11 @@ class _Block(Protocol):
     """An irreducible block, factorised."""
 
     def solve(self, b: np.ndarray) -> np.ndarray:
-        """Of b, (n, m)."""
+        """Return the solution for b, (n, m)."""
         ...
 
     def solve_transposed(self, b: np.ndarray) -> np.ndarray:
-        """Of b, (n, m), by the transpose."""
+        """Return the solution of the transposed system for b, (n, m)."""
         ...
 
 

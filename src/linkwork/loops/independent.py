@@ -235,7 +235,9 @@ def _score(independent: Sequence[int], paths: Sequence[Walk]) -> float:
 
 
 def _walks(walker: Walker, q: np.ndarray) -> list[Walk]:
-    """Closed states that can be reached from a closed one, (nq,): in several directions, each in both senses."""
+    """Return closed states that can be reached from a closed one, (nq,): in several directions, each in both
+    senses.
+    """
     freedoms = walker.freedoms
     rng = np.random.default_rng(0)
     if freedoms == 0:

@@ -52,7 +52,7 @@ class Rank(NamedTuple):
 def explored(
     problem: ClosureProblem, first: ClosureResult, count: int, rng: np.random.Generator
 ) -> Iterator[ClosureResult]:
-    """Closed configurations that the loops can move to, one after the other."""
+    """Yield closed configurations that the loops can move to, one after the other."""
     current = first
     for _ in range(count):
         J = problem.at(current.q)[1]

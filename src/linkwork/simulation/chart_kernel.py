@@ -58,8 +58,8 @@ def chart_program(
     parameters: tuple[str, ...] = (),
     laws: JointLaws | None = None,
 ) -> Program:
-    """From q, the velocities w of all joints, `far` (see `monitor`), how and what controls it to these after
-    some steps.
+    """Return a program from q, velocities w of all joints, `far` (see `monitor`) and control inputs to these
+    after some steps.
 
     `how` is (dt, count, 0, over), where so many steps are over. `taken` says how many followed: at most
     `count`, fewer where a step is not one for the model's own chart.
@@ -112,7 +112,9 @@ def chart_program(
 def _stepped(
     model: Model, laws: JointLaws | None, integrator: str, q: Any, v: Any, dt: Any, force: Any
 ) -> tuple[Any, Any]:
-    """q, the velocities of all joints and how far closing moved q; and whether laws in joints were solved."""
+    """Return q, the velocities of all joints and how far closing moved q; and whether laws in joints were
+    solved.
+    """
     always = 0.0 * dt == 0.0
     if laws is None:
         return STEPS[integrator](model, q, v, dt, force), always
@@ -181,8 +183,8 @@ def roll_out_loops(
     record_every: int,
     each: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q, (rows, n, nq), and v, (rows, n, nv), after every `record_every` steps; NaN from where a row has
-    stopped.
+    """Return q, (rows, n, nq), and v, (rows, n, nv), after every `record_every` steps; NaN from where a row
+    has stopped.
 
     `force` has the inputs of what controls the kernel in the step that it is told; `each`: steps are taken
     one by one, since they differ. `take` has `stepping` take one step of the rows that are active; without a

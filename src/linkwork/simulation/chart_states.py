@@ -157,7 +157,7 @@ class ChartStates:
         )
 
     def spanning_force(self, tau: np.ndarray) -> np.ndarray:
-        """Forces at the model's own independent joints as forces in all joints of the tree, (rows,
+        """Return forces at the model's own independent joints as forces in all joints of the tree, (rows,
         nv_spanning).
         """
         result = np.zeros((len(tau), self.model.nv_spanning))
@@ -176,8 +176,8 @@ class ChartStates:
         return result
 
     def sliding_friction(self) -> np.ndarray | None:
-        """Dry friction against the velocities of all rows, (rows, nv), which are in the model's own chart;
-        None without any.
+        """Return dry friction against the velocities of all rows, (rows, nv), which are in the model's own
+        chart; None without any.
         """
         if self.laws is None or not self.laws.joint_friction:
             return None
@@ -201,8 +201,8 @@ class ChartStates:
             self._groups = None
 
     def _equations(self, q: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """Unit-free K of all clusters with loops at q, (rows, count, size) each, and the gap of embedded
-        loops, (rows,).
+        """Return unit-free K of all clusters with loops at q, (rows, count, size) each, and the gap of
+        embedded loops, (rows,).
 
         Families of constrained loops follow. NaN, and a gap of zero, for rows that have stopped; nothing
         where no loop can turn singular.

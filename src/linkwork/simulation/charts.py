@@ -203,8 +203,8 @@ def _joined(model: Model, several: Sequence[Cluster]) -> Cluster:
 
 
 def sizes_in(K: np.ndarray, independent: Sequence[int], rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Of unit-free equations K, (n, count, size): the largest entry of G = -K_d⁻¹ K_i, and the size of K_d⁻¹
-    (Frobenius).
+    """Return, for unit-free equations K, (n, count, size), the largest entry of G = -K_d⁻¹ K_i and the norm
+    of K_d⁻¹ (Frobenius).
 
     Infinite where K_d is singular.
     """
@@ -225,7 +225,9 @@ def test_vector(size: int) -> np.ndarray:
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of A x = b, row by row of a batch, in the sense of least squares; infinite where A is singular."""
+    """Return x of A x = b, row by row of a batch, in the sense of least squares; infinite where A is
+    singular.
+    """
     if A.shape[1] > A.shape[2]:
         fine = np.isfinite(A).all(axis=(1, 2))
         inverse = np.linalg.pinv(np.where(fine[:, None, None], A, 0.0), rcond=1e-14)

@@ -132,7 +132,7 @@ def _program(
     looped: bool,
     contacts: Laws | None,
 ) -> Program:
-    """From q, v, dt, steps (where there are many), over and what controls them to q_end, v_end and steps_end.
+    """Return a program from q, v, dt, steps (if several), and control inputs to q_end, v_end and steps_end.
 
     With contact, `impulses` stand behind over, and those of the last step and the numbers of `CARRIED` behind
     steps_end.
@@ -175,7 +175,7 @@ def _program(
 
 
 def _samples(model: Model, program: Program, parameters: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Inputs of recorded calls: states of the model, short steps and few of them; others are drawn."""
+    """Return inputs of recorded calls: states of the model, short steps and few of them; others are drawn."""
     rng = np.random.default_rng(0)
     q, v = (np.array(x) for x in zip(*(model.random_state(rng) for _ in range(SAMPLES))))
     steps = np.arange(SAMPLES) % 4

@@ -33,7 +33,7 @@ Integrator = Callable[[Stepping, Force, float], StepResult]
 
 
 def semi_implicit_euler(rows: Stepping, force: Force, dt: float) -> StepResult:
-    """v' = v + dt a(q, v, tau) and q' = integrate(q, dt v'); laws in joints act at v'."""
+    """Step by v' = v + dt a(q, v, tau) and q' = integrate(q, dt v'); laws in joints act at v'."""
     y = rows.y
     free = y + dt * _accelerations(rows, rows.q, y, force(rows.q, rows.v, 0.0))
     y = free if rows.laws is None else rows.held_in_joints(free, dt)
@@ -45,8 +45,8 @@ def semi_implicit_euler(rows: Stepping, force: Force, dt: float) -> StepResult:
 
 
 def rk4(rows: Stepping, force: Force, dt: float) -> StepResult:
-    """Runge and Kutta's method of order 4 on q̇ and ẏ, the independent velocities of each row's chart, then
-    closed loops.
+    """Step by the classical Runge-Kutta method of order 4 on q̇ and ẏ, the independent velocities of each
+    row's chart, then close loops.
     """
     q0 = rows.q
     y0 = rows.y
@@ -96,7 +96,7 @@ def implicit_midpoint(rows: Stepping, force: Force, dt: float) -> StepResult:
 
 
 def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> StepResult:
-    """Adaptive steps of each row on its own, until dt is over; loops are closed after each. See `adaptive`.
+    """Step each row adaptively until dt is over, closing loops after each step. See `adaptive`.
 
     Rows whose step is over wait for the others, and are not computed any more: many steps in one take no time
     of another.
@@ -145,13 +145,13 @@ def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> StepR
 
 
 def _accelerations(rows: Stepping, q: np.ndarray, y: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """ẏ of each row's chart, (rows, nv), for forces tau at the model's own independent joints."""
+    """Return ẏ of each row's chart, (rows, nv), for forces tau at the model's own independent joints."""
     result: np.ndarray = rows.called(forward_dynamics, q, y, _in_charts(rows, q, tau))
     return result
 
 
 def _in_charts(rows: Stepping, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """Forces tau at the model's own independent joints as forces of each row's chart, (rows, nv)."""
+    """Return forces tau at the model's own independent joints as forces of each row's chart, (rows, nv)."""
     other = rows.in_other_charts
     if (
         not other.any() or not tau.any()
@@ -175,7 +175,7 @@ class _InPart:
 
 
 def in_parts(integrator: Integrator, force: Force, dt: float) -> Step:
-    """Steps of dt by an integrator, whole or in parts."""
+    """Return an integrator that takes steps of dt whole or in parts."""
     return lambda rows, k, count: integrator(
         rows, force if count == 1 else _InPart(force, k, count), dt / count
     )

@@ -67,8 +67,8 @@ def stepped(
 
 
 def sliding_force(model: Model, laws: JointLaws, q: Any, v: Any) -> np.ndarray | None:
-    """Dry friction against the velocities of a state, as forces in all joints of the tree, (nv_spanning,);
-    None without any.
+    """Return dry friction against the velocities of a state, as forces in all joints of the tree,
+    (nv_spanning,); None without any.
     """
     rows = with_friction(model) if laws.joint_friction else []
     if not rows:

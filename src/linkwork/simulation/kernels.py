@@ -34,8 +34,8 @@ def rates(model: Model, q: Any, v: Any) -> Any:
 
 @model_function(q="nq", previous="nq", v="nv")
 def settled(model: Model, q: Any, previous: Any, v: Any) -> tuple[Any, Any, Any]:
-    """Coordinates near q that are closed, with independent ones as in q and quaternions of length 1; see
-    `_arrived`.
+    """Return coordinates near q that are closed, with independent ones as in q and quaternions of length 1;
+    see `_arrived`.
     """
     return _arrived(model, closing.integrate_tree(model, q, np.zeros(model.nv_spanning)), previous, v)
 
@@ -59,8 +59,8 @@ def midpoint_step(model: Model, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any,
 
 
 def _arrived(model: Model, q: Any, previous: Any, v: Any, motion: Any = None) -> tuple[Any, Any, Any]:
-    """Closed coordinates, the velocities v as those of all joints of the tree, and how far closing moved q,
-    (...).
+    """Return closed coordinates, the velocities v as those of all joints of the tree, and how far closing
+    moved q, (...).
 
     Velocities are those that keep constrained loops closed; see `projected`. Where q was predicted by a
     `motion`, closing must be shorter, as in `integrate`; this also lets sums round as they do there.

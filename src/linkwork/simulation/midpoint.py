@@ -154,7 +154,7 @@ class _Curves:
         return np.array([where(closed.openness < tolerance(1.0, q), x, np.nan) for x in closed.q])
 
     def middle_velocity(self, xi: Any) -> Any:
-        """v in the middle of the curves, of one unit of time, (nv,)."""
+        """Return v in the middle of the curves, of one unit of time, (nv,)."""
         if self.plain:
             return xi
         w = self._spread(xi)
@@ -163,7 +163,7 @@ class _Curves:
         ]
 
     def derivatives(self, q: Any, xi: Any) -> list[np.ndarray]:
-        """∂v_m/∂ξ, ∂q_m/∂q₀, ∂q_m/∂(ξ/2), ∂ξ/∂q₀ and ∂ξ/∂q₁ on the tangent spaces, each (nv, nv)."""
+        """Return ∂v_m/∂ξ, ∂q_m/∂q₀, ∂q_m/∂(ξ/2), ∂ξ/∂q₀ and ∂ξ/∂q₁ on the tangent spaces, each (nv, nv)."""
         w = self._spread(xi)
         out = [np.eye(self.model.nv_spanning).astype(object) for _ in range(5)]
         out[3] = -out[3]
@@ -177,7 +177,7 @@ class _Curves:
         return [x[np.ix_(self._places, self._places)] for x in out]
 
     def _spread(self, xi: Any) -> Any:
-        """Independent velocities among those of all joints; zero for others, (nv_spanning,)."""
+        """Return independent velocities among those of all joints; zero for others, (nv_spanning,)."""
         w: Any = np.zeros(self.model.nv_spanning, dtype=object)
         w[self._places] = xi
         return w
@@ -200,7 +200,9 @@ def _of_joint(kind: Joint, q: Any, xi: Any) -> tuple[Any, ...]:
 
 
 def _lagrangian_derivatives(model: Model, q: Any, v: Any) -> tuple[Any, Any]:
-    """Of kinetic less potential energy, by q on the tangent space and by v, each (nv,)."""
+    """Return the derivatives of kinetic minus potential energy with respect to q on the tangent space and to
+    v, each (nv,).
+    """
     by_q = jacobian_of(lambda x: kinetic_energy.body(model, x, v) - potential_energy.body(model, x), q)[1]
     by_v = jacobian_of(lambda x: kinetic_energy.body(model, q, x), v)[1]
     return by_q @ rates(model, q), by_v

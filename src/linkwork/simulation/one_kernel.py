@@ -73,8 +73,8 @@ def roll_out(
     record_every: int,
     carried: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, tuple[np.ndarray, np.ndarray]]:
-    """q, (rows, n, nq), v, (rows, n, nv), the steps that rows took, (rows,), and what is `carried` at the
-    end.
+    """Return q, (rows, n, nq), v, (rows, n, nv), the steps that rows took, (rows,), and what is `carried` at
+    the end.
 
     Last q, (rows, nq), and v, (rows, nv), of rows that stopped: the states after the steps that they took.
 
@@ -127,7 +127,8 @@ def last_states(
     dt: float,
     over: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q and v of rows that `stopped` in a call of the kernel, after the steps that they had `taken` in it.
+    """Return q and v of rows that `stopped` in a call of the kernel, after the steps that they had `taken` in
+    it.
 
     The same steps are taken again, with the same bits.
     """

@@ -94,7 +94,9 @@ class _Measured:
         return float(min(np.nanmin(low / high, initial=np.inf) for high, low in self._values))
 
     def limits(self, moved: float) -> list[float]:
-        """Of each cluster: below which a smallest singular value counts as one that vanishes on this way."""
+        """Return, for each cluster, the bound below which a smallest singular value counts as vanishing on
+        this way.
+        """
         return [
             float(np.nanmin([DROP * np.nanmax(high), WITHIN * moved, SHARE * np.nanmax(low[[0, -1]])]))
             for high, low in self._values
@@ -105,7 +107,7 @@ class _Measured:
         return any(bool((low <= limit).any()) for (_, low), limit in zip(self._values, limits))
 
     def doubtful(self, limits: list[float]) -> np.ndarray:
-        """Intervals in which a smallest singular value may vanish."""
+        """Return intervals in which a smallest singular value may vanish."""
         result = np.zeros(len(self._changes[0]), dtype=bool)
         for (_, low), change, limit in zip(self._values, self._changes, limits):
             runs = low.reshape(-1, self._run)

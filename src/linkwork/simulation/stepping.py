@@ -30,15 +30,14 @@ class Stepping(ChartStates):
     """States in charts, and the steps that they take."""
 
     def on_same_branch(self, arrived: StepResult) -> np.ndarray:
-        """Active rows whose laws in joints are on the branches where they were, (rows,)."""
+        """Return active rows whose laws in joints are on the branches where they were, (rows,)."""
         y = self.chart_velocity(arrived[1])
         fine = self.called(partial(remains_on_branch, laws=self.laws), self.q, self.y, arrived[0], y)
         same: np.ndarray = fine > 0.5
         return same
 
     def take(self, step: Step, dt: float, agree: float) -> None:
-        """One step of all active rows; those that it fails in take it again in the best chart where they are,
-        or in parts.
+        """Step all active rows; rows in which the step fails repeat it in their best chart, or in parts.
 
         Near to a singular state it is refined: velocities must agree to a part `agree` of their size with
         those of parts of it.
@@ -92,8 +91,8 @@ class Stepping(ChartStates):
         return arrived, remaining
 
     def _passages(self, q: np.ndarray, far: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows whose step to states q passes near to a singular state, and those in which the rank drops,
-        (rows,) each.
+        """Return rows whose step to states q passes near to a singular state, and those in which the rank
+        drops, (rows,) each.
 
         1 / σ_min is `far` at q.
         """
@@ -175,7 +174,7 @@ class Stepping(ChartStates):
         self._kept_good(K, measured)
 
     def _failed(self, arrived: StepResult, gap: np.ndarray, dt: float) -> np.ndarray:
-        """Active rows whose step did not arrive at a closed state on the same branch, (rows,)."""
+        """Return active rows whose step did not arrive at a closed state on the same branch, (rows,)."""
         q, w, moved = arrived
         fine = np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1) & (gap <= CLOSED)
         if self.model.loops:

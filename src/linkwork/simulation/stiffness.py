@@ -24,7 +24,7 @@ Feedback = Callable[
 
 
 def implicit_parameters(model: Model, parameters: Mapping[str, Any], dt: float) -> dict[str, Any]:
-    """Parameters with which semi-implicit Euler takes springs and dampers of joints at a step's end.
+    """Return parameters with which semi-implicit Euler takes springs and dampers of joints at a step's end.
 
     (M + dt D + dt² K) a = tau - c - D v - K (q + dt v - rest): dt D + dt² K is armature, and dt K damping. Of
     all joints of the tree, those that loops determine too.
@@ -64,8 +64,8 @@ def stiff_at(
     parameters: Mapping[str, np.ndarray],
     feedback: Feedback | None = None,
 ) -> np.ndarray:
-    """Rows of postures q, (rows, nq), in which springs, dampers and `feedback` make steps of dt unstable,
-    (rows,) of bool.
+    """Return rows of postures q, (rows, nq), in which springs, dampers and `feedback` make steps of dt
+    unstable, (rows,) of bool.
 
     The accelerations' derivatives by position and velocity, at rest, give the matrix that errors are
     multiplied by in a step.
@@ -116,7 +116,7 @@ def _unstable(
 def _derivatives(
     model: Model, q: np.ndarray, parameters: Mapping[str, np.ndarray], feedback: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """∂a/∂q and ∂a/∂v at rest in a posture, without other joint forces than those of feedback, (nv,
+    """Return ∂a/∂q and ∂a/∂v at rest in a posture, without other joint forces than those of feedback, (nv,
     nv) each.
     """
     how: dict[str, Any] = {

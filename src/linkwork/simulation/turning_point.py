@@ -28,7 +28,8 @@ TINY = 1e-30
 
 @model_function(q="nq", v="nv", dt="")
 def near_turning_point(model: Model, q: Any, v: Any, dt: Any) -> Any:
-    """Above 1 where an independent joint turns back within some ten steps of dt, (...); at most 1 elsewhere.
+    """Return a value above 1 if an independent joint reverses within some ten steps of dt, (...); at most 1
+    elsewhere.
 
     It is the largest dt |g| / (|G| |ẏ|) of a joint that has a large entry of G, with its velocity G ẏ and
     acceleration G ÿ + g, relative to `MAX_RELATIVE_CHANGE`.

@@ -50,7 +50,7 @@ class Camera:
         )
 
     def see(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places in the picture, (n, 2), and distances along the view [m], (n,)."""
+        """Return places in the picture, (n, 2), and distances along the view [m], (n,)."""
         far = float(np.linalg.norm(self.at - self.eye))
         x, y, depth = self.axes @ (np.asarray(points, dtype=float) - self.eye).T
         scale = self.pixels * far / np.maximum(depth, 0.05 * far)

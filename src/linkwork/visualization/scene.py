@@ -50,8 +50,8 @@ def scene(
     file: str | os.PathLike[str] | None = None,
     folders: Iterable[str | os.PathLike[str]] = (),
 ) -> Scene:
-    """What there is to see of a model. `file` is the URDF that it was read from: its visuals are shown where
-    there are any.
+    """Return the drawable parts of a model. `file` is the URDF that it was read from, whose visuals are used
+    if present.
 
     Meshes are opened only inside the folder of the file and in `folders`. Bodies without any are drawn as
     bars from joint to joint, or as the ellipsoid of their inertia.
@@ -109,7 +109,7 @@ def inertia_ellipsoid(body: Body, least: float) -> Mesh:
 
 
 def _bars(model: Model, body: Body, size: float) -> Mesh | None:
-    """Bars from a body's origin to the joints, loops and frames on it; None where it has none."""
+    """Return bars from a body's origin to the joints, loops and frames on it; None where it has none."""
     ends = [np.asarray(j.place.p, dtype=float) for j in model.joints if j.parent == body.index]
     ends += [
         np.asarray(e.place.p, dtype=float) for loop in model.loops for e in loop.ends if e.body == body.index

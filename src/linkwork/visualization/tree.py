@@ -14,7 +14,7 @@ COLOURS = ("cyan", "yellow", "green", "magenta", "blue")  # of clusters, in turn
 
 
 def as_is(text: str, *_: str) -> str:
-    """Text without colours."""
+    """Return text without colours."""
     return text
 
 

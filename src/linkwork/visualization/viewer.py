@@ -69,7 +69,7 @@ def view(
 
 
 def _check_host(host: str) -> None:
-    """That the name of a host means an address of this machine: the server's thread would end without a word."""
+    """Raise unless the host name is an address of this machine: the server's thread would end silently."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as tried:
@@ -173,7 +173,7 @@ class Viewer:
     # what is shown
 
     def _compile(self) -> None:
-        """The first answers of what every move asks for, before there is something to move."""
+        """Compute first answers of all functions that moving the robot calls, so that they are compiled."""
         if self.model.bodies:
             forward_kinematics(self.model, self.sliders.q)
             if self.model.mass > 0:
@@ -318,8 +318,8 @@ class Viewer:
                 self._time.value = float(self.log.t[self._state])
 
     def _draw_torques(self, q: np.ndarray, poses: np.ndarray) -> None:
-        """Arrows along the axes of independent joints: the log's joint forces, or those that hold the robot
-        still.
+        """Draw arrows along the axes of independent joints: the log's joint forces, or those that hold the
+        robot still.
         """
         arrows = []
         if self._shown["joint torques"] and self.model.nv:
@@ -345,7 +345,7 @@ class Viewer:
         self._put_arrows("joint torques", arrows, BLUE)
 
     def _draw_contacts(self) -> None:
-        """Arrows of the log's contact forces."""
+        """Draw arrows of the log's contact forces."""
         arrows = []
         log = self.log
         if (
@@ -373,7 +373,7 @@ class Viewer:
             )  # fmt: skip
 
     def _play(self) -> None:
-        """While the box is ticked, go on in the log, and at its end begin again."""
+        """Play the log while the box is ticked, and start again at its end."""
         before = time.monotonic()
         while not self._closed.wait(1.0 / RATE):
             now = time.monotonic()
@@ -424,5 +424,5 @@ def _wxyz(R: np.ndarray) -> np.ndarray:
 
 
 def _escaped(text: str) -> str:
-    """Text of others in Markdown, as it is."""
+    """Return text with Markdown escaped."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+-.!|~$&" else c for c in plain(text))

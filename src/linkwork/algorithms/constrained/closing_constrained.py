@@ -27,7 +27,7 @@ DAMPING = 1e-9  # for redundant rows (Levenberg-Marquardt), relative to the size
 def close_all(
     model: Model, q: np.ndarray, previous: np.ndarray | None = None, motion: np.ndarray | None = None
 ) -> Closed:
-    """q with all loops closed, embedded and constrained ones; see `close_loops`."""
+    """Return q with all loops closed, embedded and constrained ones; see `close_loops`."""
     constraints = loop_constraints(model)
     if not constraints:
         return close_loops(model, q, previous, motion)

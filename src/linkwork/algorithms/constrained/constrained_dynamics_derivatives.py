@@ -147,20 +147,20 @@ class KKT:
         return found + self.undetermined(held, motion[1]) if held.is_truncated else found
 
     def undetermined(self, held: ConstraintRows, y: np.ndarray) -> np.ndarray:
-        """What forces add to the residual of rows, in this or another state,
-        that is zero for the smallest.
+        """Return the part of forces in the residual of rows, in this or another state, that vanishes for the
+        smallest forces.
         """
         return held.undetermined(y, self._weights) * self._mobility
 
     def solve(self, b: np.ndarray, c: np.ndarray, turned: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """x and y for b of shape (nv,) or (nv, columns), and c with as many columns; for `turned` see
+        """Return x and y for b of shape (nv,) or (nv, columns), and c with as many columns; for `turned` see
         `shared`.
         """
         x, y = self.basic(b, self.within_reach(c))
         return x, self.shared(y, turned)
 
     def basic(self, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """x and y of which rows that depend on those before them have no part."""
+        """Return x and y, with zero components of y for rows that depend on previous rows."""
         if self.rho:
             b = b + self.rho * (self.J.T @ c)
         z = self.M.half(b)
@@ -168,7 +168,7 @@ class KKT:
         return self.M.other_half(self.M.scaled(z + self.Y @ y)), y
 
     def unit_forces(self) -> tuple[np.ndarray, np.ndarray]:
-        """x, which is symmetric, and basic y for unit forces b, (nv, nv) and (m, nv)."""
+        """Return x, which is symmetric, and basic y for unit forces b, (nv, nv) and (m, nv)."""
         W = self.M.solve_sparse(self.Y, half=True)  # M⁻¹ Jᵀ
         if W.shape[0] ** 2 * W.shape[1] < SMALL:
             F = -(self.inverse @ W.T)
@@ -203,8 +203,8 @@ class KKT:
         unit: tuple[np.ndarray, np.ndarray],
         columns: Sequence[tuple[np.ndarray, np.ndarray, Mapping[int, np.ndarray]]],
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """x and basic y of matrices b and c, each column by the factors or from `unit` forces: what takes
-        fewer products.
+        """Return x and basic y of matrices b and c, each column by the factors or from `unit` forces,
+        whichever takes fewer products.
 
         With each: b of six velocities lacks a part -M dA, of bodies that are free but for the constraints
         (see `free_parts`). Columns with the same zeros are one map.
@@ -235,8 +235,8 @@ class KKT:
         return made
 
     def _alike(self, both: np.ndarray) -> dict[tuple[int, ...], list[int]]:
-        """Columns of b over c by their filled rows: those that L⁻ᵀ b fills, and those of c in any such
-        column.
+        """Return the columns of b over c by their filled rows: those that L⁻ᵀ b fills, and those of c in any
+        such column.
         """
         n = len(self.J.T)
         found: dict[tuple[int, ...], list[int]] = {}
@@ -250,7 +250,7 @@ class KKT:
         return wanted
 
     def _factors_are_cheaper(self, filled_rows: tuple[int, ...]) -> bool:
-        """About, by the products that a column takes."""
+        """Return whether the factors take fewer products for a column, estimated."""
         n = len(self.J.T)
         m = len(self.J)
         entries = sum(map(len, self.M.rows))
@@ -292,8 +292,8 @@ def constrained_dynamics_derivatives(
     weights: np.ndarray | None = None,
     redundant: bool = False,
 ) -> ConstrainedDerivatives:
-    """By q on the tangent space, v and tau; `by` and `along` differentiate functions, as in
-    `of_inverse_dynamics`. For `weights` and `redundant` see `KKT`.
+    """Return derivatives by q (on the tangent space), v and tau; `by` and `along` differentiate functions, as
+    in `of_inverse_dynamics`. For `weights` and `redundant` see `KKT`.
     """
 
     def rows(q: Any, v: Any) -> ConstraintRows:
@@ -305,7 +305,7 @@ def constrained_dynamics_derivatives(
     motion = kkt.motion_of(f) if redundant else None
 
     def terms(q: Any) -> np.ndarray:
-        """Jᵀ f and J θ̈ - k, and where rows are redundant J x."""
+        """Return Jᵀ f and J θ̈ - k, and where rows are redundant J x."""
         there = rows(q, v)
         residual = there.residual(a)
         if there.is_truncated:

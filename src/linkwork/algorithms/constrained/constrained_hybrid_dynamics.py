@@ -49,8 +49,8 @@ def constrained_hybrid_dynamics(
     prescribed: np.ndarray,
     settings: Settings,
 ) -> HybridResult:
-    """θ̈ and T, (nv,), and forces, where θ̈ is given at velocities that are `prescribed`, (nv,), and T at the
-    others.
+    """Return θ̈ and T, (nv,), and forces, where θ̈ is given at velocities that are `prescribed`, (nv,), and T
+    at the others.
     """
     found = solver(reduced(held, prescribed, ddtheta), T[~prescribed], np.zeros(held.m), settings)
     acc = np.array(ddtheta, dtype=object)
@@ -62,7 +62,7 @@ def constrained_hybrid_dynamics(
 
 
 def reduced(held: ConstraintRows, prescribed: np.ndarray, ddtheta: np.ndarray) -> ConstraintRows:
-    """The same rows, of the velocities that are not prescribed alone."""
+    """Return the rows restricted to velocities that are not prescribed."""
     ddtheta = np.array(ddtheta, dtype=object)
     nodes, made = with_prescribed(held.nodes, prescribed, ddtheta)
     other = copy(held)
@@ -123,7 +123,7 @@ class HybridSolution:
     def residual(
         self, model: Model, q: Any, v: Any, f_ext: Any = None, targets: Any = None, **_: Any
     ) -> np.ndarray:
-        """T - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
+        """Return T - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
 
         Where rows are redundant, `KKT.held_motion` follows, (m,).
         """

@@ -105,7 +105,8 @@ class ConstraintRows:
         return sum(N.shape[1] for _, N in self._truncated)
 
     def undetermined(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """W N Nᵀ W x of numbers of rows, (m,) or (m, columns), with the combinations N that were taken out.
+        """Return W N Nᵀ W x of numbers of rows, (m,) or (m, columns), with the combinations N that were taken
+        out.
 
         Zero for the forces with the least sum of `weights` W, (m,), times squares.
         """

@@ -160,8 +160,8 @@ def damped_inverse_at_base(held: ConstraintRows, R: np.ndarray) -> tuple[np.ndar
 
 
 def product(held: ConstraintRows, R: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(Λ⁻¹ + R)⁻¹ x, (m,), without the matrix: the constraint forces for residuals x, by one inward and one
-    outward sweep.
+    """Return (Λ⁻¹ + R)⁻¹ x, (m,), without the matrix: the constraint forces for residuals x, by one inward
+    and one outward sweep.
     """
     tree = ProximalTree(held, R, eliminate_locally)
     lam = np.zeros(held.m + len(tree.unknowns), dtype=object)

@@ -32,7 +32,7 @@ class Solution(NamedTuple):
 
 
 def forward_solution(model: Model, q: Any, v: Any, tau: Any, f_ext: Any) -> Solution:
-    """Of forward dynamics."""
+    """Return the solution of forward dynamics."""
     nodes = hinge_tree(model, q, v, f_ext)
     M = factorised(nodes)
     return Solution(M.solve(tau - inverse_dynamics(nodes, np.zeros(nodes.nv))), M)
@@ -85,7 +85,7 @@ class ConstrainedSolution:
     def residual(
         self, model: Model, q: Any, v: Any, tau: Any, f_ext: Any = None, targets: Any = None
     ) -> np.ndarray:
-        """T - τ - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
+        """Return T - τ - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
 
         Where rows are redundant, `KKT.held_motion` follows, (m,).
         """

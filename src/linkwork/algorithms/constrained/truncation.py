@@ -39,7 +39,9 @@ class Family(NamedTuple):
 
 @cached_on_model
 def rounded_families(model: Model) -> list[Family]:
-    """Those of `redundant_families` whose equations cannot all hold, since their numbers are rounded."""
+    """Return the families of `redundant_families` whose equations cannot all hold, since their numbers are
+    rounded.
+    """
     rounded = {loop.name for loop in model.constrained_loops if getattr(loop, "slack", ())}
     return [family for family in redundant_families(model) if rounded & {*family.names}]
 
@@ -99,7 +101,9 @@ def rows_to_truncate(
 
 
 def null_rows(J: np.ndarray, family: Family) -> np.ndarray:
-    """Orthonormal combinations N, (rows, nullity), of the family's rows J, (rows, nv), that say nothing."""
+    """Return orthonormal combinations N, (rows, nullity), of the family's rows J, (rows, nv), that say
+    nothing.
+    """
     A = (J * family.velocities) * (1.0 / family.rows)[:, None]
     S = mirrored(A @ A.T)
     trace: Any = 0.0

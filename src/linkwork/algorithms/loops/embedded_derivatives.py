@@ -54,7 +54,7 @@ Along = Callable[
 
 
 def position_rates(model: Model, q: np.ndarray) -> np.ndarray:
-    """q̇ of unit velocities of the spanning tree as columns, (nq, nv_spanning)."""
+    """Return q̇ of unit velocities of the spanning tree as columns, (nq, nv_spanning)."""
     out = np.zeros((model.nq, model.nv_spanning), dtype=object)
     for joint in model.joints:
         out[joint.q_slice, joint.v_slice] = rates(joint.kind, q[joint.q_slice])
@@ -62,7 +62,7 @@ def position_rates(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def velocity_map(nodes: Any) -> np.ndarray:
-    """G of all joints, (nv_spanning, nv)."""
+    """Return G of all joints, (nv_spanning, nv)."""
     G = np.zeros((nodes.model.nv_spanning, nodes.nv), dtype=object)
     for body in nodes.moving:
         G[body.joint.v_slice, body.dofs] = body.G
@@ -95,12 +95,14 @@ class Follow:
         ]
 
     def equations(self, cluster: Cluster, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """K, (used, nv_spanning), and k of the equations that are used."""
+        """Return K, (used, nv_spanning), and k of the equations that are used."""
         K, k = tree_equations(self.model, cluster, q, v)
         return K[list(cluster.used)], np.asarray(k)[list(cluster.used)]
 
     def solved(self, right: Callable[[int], np.ndarray]) -> np.ndarray:
-        """X with K X = right of every cluster and X = 0 in independent velocities, (nv_spanning, columns)."""
+        """Return X with K X = right of every cluster and X = 0 in independent velocities, (nv_spanning,
+        columns).
+        """
         X: Any = np.zeros((self.model.nv_spanning, self.G.shape[1]), dtype=object)
         for n, (K, places) in enumerate(zip(self.K, self.dependent)):
             rest = K @ X - right(n)
@@ -109,7 +111,7 @@ class Follow:
         return X
 
     def changes(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """∂v/∂y, ∂v̇/∂y and ∂v̇/∂ẏ of all joints, each (nv_spanning, nv), at their accelerations a."""
+        """Return ∂v/∂y, ∂v̇/∂y and ∂v̇/∂ẏ of all joints, each (nv_spanning, nv), at their accelerations a."""
         m = self.G.shape[1]
         still = []
         moved = []
@@ -134,7 +136,7 @@ class Follow:
         return dv, self.solved(lambda n: moved[n] + turned[n][:, m:]), self.solved(lambda n: turned[n][:, :m])
 
     def change_of_force(self, tau: np.ndarray) -> np.ndarray:
-        """∂(Gᵀ τ)/∂y for forces τ, (nv_spanning,), that stay, (nv, nv): by the forces of the loops'
+        """Return ∂(Gᵀ τ)/∂y for forces τ, (nv_spanning,), that stay, (nv, nv): by the forces of the loops'
         equations.
         """
         total: Any = np.zeros((self.G.shape[1],) * 2, dtype=object)
@@ -150,7 +152,7 @@ class Follow:
         return total
 
     def _along_velocities(self, cluster: Cluster, K: np.ndarray, directions: np.ndarray) -> np.ndarray:
-        """∂k of a cluster's equations along directions of v, which are columns.
+        """Return ∂k of a cluster's equations along directions of v, which are columns.
 
         It is taken by each joint where an equation has not many more joints than there are directions.
         """
@@ -166,7 +168,7 @@ class Follow:
         return self.equations(cluster, q)[0].T @ force
 
     def rate(self) -> np.ndarray:
-        """Ġ, (nv_spanning, nv)."""
+        """Return Ġ, (nv_spanning, nv)."""
         dq = (position_rates(self.model, self.q) @ self.v).reshape(-1, 1)
 
         def right(n: int) -> np.ndarray:
@@ -197,7 +199,7 @@ def of_inverse_dynamics(
 def of_inverse_dynamics_apart(
     model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
 ) -> tuple[Derivatives, dict[int, Changes]]:
-    """The same without the parts M dA of free bodies that no loop holds, and these, by the place of their
+    """Return the derivatives without the parts M dA of free bodies in no loop, and these parts, by their
     first velocity.
     """
     if model.is_flexible:
@@ -260,8 +262,8 @@ def _through_loops(
     along: Along,
     free: dict[int, Changes] | None,
 ) -> Derivatives:
-    """∂T; where `free` is given, it takes the parts of free bodies that no loop holds, by the place of their
-    first velocity.
+    """Return ∂T; where `free` is given, it takes the parts of free bodies that no loop holds, by the place of
+    their first velocity.
     """
     nodes = tree(model, q, v)
     G = velocity_map(nodes)
@@ -301,8 +303,8 @@ def of_motion(model: Model, q: Any, v: Any, by: Differentiate, along: Along) -> 
 
 
 def _of_quadratic_force(model: Any, q: Any, v: Any, by: Differentiate) -> np.ndarray:
-    """½ ∂/∂v of the part of the bias force that is quadratic in v: Christoffel symbols, since v is the rate
-    of q.
+    """Return ½ ∂/∂v of the part of the bias force that is quadratic in v: Christoffel symbols, since v is the
+    rate of q.
     """
     model.integrate(q, v)  # an error where q has other coordinates
     still = np.zeros(model.nv)

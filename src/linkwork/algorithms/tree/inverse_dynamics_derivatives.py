@@ -44,7 +44,7 @@ class VelocityMoments(NamedTuple):
 
     @classmethod
     def of_body(cls, inertia: Inertia, w: np.ndarray, v: np.ndarray) -> VelocityMoments:
-        """Of a rigid body whose points at r have velocity v + w × r."""
+        """Return the moments of a rigid body whose points at r have velocity v + w × r."""
         h = 2.0 * inertia.h
         J = 2.0 * inertia.second_moments()
         assert inertia.mass is not None
@@ -55,7 +55,7 @@ class VelocityMoments(NamedTuple):
         return VelocityMoments(self.P + other.P, self.N + other.N)
 
     def carried(self, X: Pose) -> VelocityMoments:
-        """The same, about the origin and in the axes of the parent."""
+        """Return the moments about the origin and in the axes of the parent."""
         P = product(X.R, self.P)
         return VelocityMoments(
             P, X.rotated(self.N, symmetric=False) + np.array([[x * y for y in X.p] for x in P], dtype=object)
@@ -68,7 +68,7 @@ class VelocityMoments(NamedTuple):
         return np.where(np.eye(3), np.diag([y + z, z + x, x + y]), -self.N)
 
     def times(self, X_w: np.ndarray) -> np.ndarray:
-        """2 B X, (6, m), of motions with angular part X_w, (3, m)."""
+        """Return 2 B X, (6, m), of motions with angular part X_w, (3, m)."""
         return np.concatenate([product(self.moment, X_w), product(-skew(self.P), X_w)])
 
     def transposed_times(self, X: np.ndarray) -> np.ndarray:
@@ -103,7 +103,7 @@ class Motion(NamedTuple):
 
 
 def motions(nodes: ModelTree[Any], alpha: dict[HingeNode, np.ndarray]) -> dict[HingeNode, Motion]:
-    """How all nodes move, base to tips. The observer moves with the origin of the body on the ground: see
+    """Return the motions of all nodes, base to tips. The observer moves with the origin of the base: see
     `changes`.
     """
     motions: dict[HingeNode, Motion] = {}
@@ -125,7 +125,8 @@ def changes(
     ddtheta: Any,
     by: Differentiate,
 ) -> Changes:
-    """Of a node in motion; `below` is its parent's motion, None for the ground, which accelerates by `alpha`.
+    """Return the changes of a moving node; `below` is its parent's motion, None for the ground, which
+    accelerates by `alpha`.
 
     What the ground is at rest in is free to choose (Galileo): bodies on it have no linear velocity here, and
     it moves instead.
@@ -170,7 +171,7 @@ def has_constant_subspace(kind: Joint) -> bool:
 def _carried(
     body: RigidBody, motion: Motion, below: Motion | None, alpha: np.ndarray
 ) -> tuple[Any, Any, Any, Any]:
-    """w, v, the linear part of α and W of what a body hangs on, at the body's origin and in its axes."""
+    """Return w, v, the linear part of α and W of what a body hangs on, at the body's origin and in its axes."""
     R = body.X.R
     J = body.joint_map @ body.v
     if below is None:
@@ -181,17 +182,17 @@ def _carried(
 
 
 def _twists(w: np.ndarray, v: np.ndarray, S: np.ndarray) -> np.ndarray:
-    """V × S of motions as columns, (6, m)."""
+    """Return V × S of motions as columns, (6, m)."""
     return np.concatenate([product(skew(w), S[:3]), product(skew(v), S[:3]) + product(skew(w), S[3:])])
 
 
 def rates(kind: Joint, q: np.ndarray) -> np.ndarray:
-    """q̇ of unit velocities of a joint as columns, (nq, nv)."""
+    """Return q̇ of unit velocities of a joint as columns, (nq, nv)."""
     return np.array([kind.rate(q, e) for e in np.eye(kind.nv)], dtype=object).reshape(kind.nv, kind.nq).T
 
 
 def _of_subspace(body: RigidBody, a: np.ndarray, by: Differentiate) -> tuple[Any, Any, Any, Any]:
-    """∂(S v), ∂(S v̇) and ∂(Ṡ v) by position, and ∂(Ṡ v) by velocity, each (6, m)."""
+    """Return ∂(S v), ∂(S v̇) and ∂(Ṡ v) by position, and ∂(Ṡ v) by velocity, each (6, m)."""
     kind = body.state.kind
     q = body.q
     v = body.v
@@ -205,7 +206,7 @@ def _of_subspace(body: RigidBody, a: np.ndarray, by: Differentiate) -> tuple[Any
 
 
 def _turned_subspace(body: RigidBody, f: np.ndarray, by: Differentiate) -> np.ndarray:
-    """∂(Sᵀ f) by position, for a force that moves with the body, (m, m)."""
+    """Return ∂(Sᵀ f) by position, for a force that moves with the body, (m, m)."""
     kind = body.state.kind
     q = body.q
     return product(by(lambda x: product(kind.subspace(x).T, f), q)[1], rates(kind, q))
@@ -249,12 +250,14 @@ class Sensitivity:
 def inverse_dynamics_derivatives(
     nodes: ModelTree[Any], ddtheta: np.ndarray, by: Differentiate
 ) -> Derivatives:
-    """Of T at the acceleration θ̈, (nv,); `by` differentiates functions of a joint's coordinates."""
+    """Return the derivatives of T at the acceleration θ̈, (nv,); `by` differentiates functions of a joint's
+    coordinates.
+    """
     return pairs(Sensitivity(nodes, ddtheta, by))
 
 
 def pairs(at: Sensitivity) -> Derivatives:
-    """∂T/∂q, ∂T/∂v and M, of every node with itself and with those that it hangs on, tips to base."""
+    """Return ∂T/∂q, ∂T/∂v and M, of every node with itself and with those that it hangs on, tips to base."""
     nodes = at.nodes
     alpha = at.alpha
     motion = at.motion
@@ -301,7 +304,8 @@ def pairs(at: Sensitivity) -> Derivatives:
 
 
 def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarray, np.ndarray]:
-    """C with C v = T at θ̈ = 0 without gravity, springs and dampers, and Ṁ = C + Cᵀ; and M; both (nv, nv).
+    """Return C with C v = T at θ̈ = 0 without gravity, springs and dampers, and Ṁ = C + Cᵀ; and M; both (nv,
+    nv).
 
     C = Σ m sᵀ ṡ over points of mass whose velocity is s v: Ṡ of a joint stands where Ψ̇ stands in derivatives
     (Echeandia and Wensing 2021, "Numerical methods to compute the Coriolis matrix and Christoffel symbols for
@@ -341,7 +345,7 @@ def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarra
 
 
 def rate_of_subspace(body: RigidBody, by: Differentiate) -> np.ndarray:
-    """Ṡ in the body's frame, (6, m)."""
+    """Return Ṡ in the body's frame, (6, m)."""
     kind = body.state.kind
     S = body.joint_map
     if has_constant_subspace(kind):

@@ -170,7 +170,7 @@ def array_labels(
     options: Mapping[str, Any],
     names: Mapping[str, str],
 ) -> dict[str, ArrayLabels]:
-    """Of the inputs and outputs of a function of a model, arrays of a program, by their names there.
+    """Return labels of a program's arrays, the inputs and outputs of a function of a model, by their names.
 
     `names` are those of parameters among the inputs, by what these are called in the program.
     """
@@ -197,8 +197,8 @@ def derivative_array_labels(
     names: Mapping[str, str],
     configurations: Sequence[str],
 ) -> dict[str, ArrayLabels]:
-    """Of a derivative of a function: of its arrays, their directions d_, their weights bar_, and Jacobians
-    d_..._d_....
+    """Return labels for a derivative of a function: its arrays, their directions d_, weights bar_, and
+    Jacobians d_..._d_....
 
     `names` are those of all arrays and parameters of the function, by what they are called in the program.
     Directions and weights of `configurations`, outputs that are some, are on the tangent space, as those of
@@ -209,7 +209,7 @@ def derivative_array_labels(
     known = known_outputs(function, model, options)
 
     def of(word: str, tangent: bool) -> ArrayLabels | None:
-        """Of an array of the function itself."""
+        """Return the labels of an array of the function itself."""
         if word in names:
             return ArrayLabels(
                 names[word], argument_axes(shapes, model, names[word], options, tangent=tangent)
@@ -239,8 +239,8 @@ def derivative_array_labels(
 
 
 def known_outputs(function: str, model: Model, options: Mapping[str, Any]) -> list[ArrayLabels]:
-    """What the results of a function are, with the axes that all of them have; frames and batches come
-    before.
+    """Return the labels of the results of a function with the axes that all have; frames and batches come
+    first.
     """
     if options.get("packed"):
         return []

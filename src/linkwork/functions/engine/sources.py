@@ -72,7 +72,7 @@ class Source:
         return self.arrays()[1]
 
     def arrays(self, dtype: str = "float64") -> tuple[Arrays, Arrays]:
-        """Names and shapes of inputs and outputs: those of a kernel, in this dtype if there is none;
+        """Return names and shapes of inputs and outputs: those of a kernel, in this dtype if there is none;
         derivatives need none.
         """
         if self._arrays is None:

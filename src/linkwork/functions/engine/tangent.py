@@ -37,8 +37,8 @@ def rates(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def embedding(model: Model, q: np.ndarray) -> np.ndarray | None:
-    """G: the velocities of all joints of the tree by the independent ones, (nv_spanning, nv); None where they
-    are the same.
+    """Return G: the velocities of all joints of the tree by the independent ones, (nv_spanning, nv); None
+    where they are the same.
     """
     if not model.embedded:
         return None

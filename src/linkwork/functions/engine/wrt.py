@@ -130,8 +130,8 @@ def by_names(
     analytic: Callable[[], Sequence[Any]],
     other: Callable[[Changed], Any],
 ) -> Any:
-    """Derivatives by what is named: the first three of the arrays have `analytic` ones, all else those that
-    `other` makes.
+    """Return derivatives with respect to names: the first three arrays have `analytic` ones, others those of
+    `other`.
     """
     own = list(arrays)[:3]
     found = dict(zip(own, analytic())) if set(own) & set(names) else {}

@@ -242,8 +242,8 @@ br i1 %z{k}.more, label %poor{number}.loop, label %poor{number + 1}
         return "call void @free(ptr %heap)" if self.on_heap else ""
 
     def _operand(self, k: int) -> str:
-        """Base, distance between rows, and whether a body may use a row where it lies: contiguous, and no
-        other's.
+        """Return the base, the row stride, and whether a body may use rows in place: they are contiguous and
+        not shared.
 
         Core strides follow the steps of all arrays.
         """

@@ -63,7 +63,7 @@ _max = _extreme("ogt")
 
 
 def _pow2(out: str, a: Sequence[str], t: Types) -> str:
-    """Clamp; adding 1.5 * 2**fraction leaves the integer in the low bits.
+    """Return 2**a, clamped; adding 1.5 * 2**fraction leaves the integer in the low bits.
 
     Shift it into the exponent field.
     """

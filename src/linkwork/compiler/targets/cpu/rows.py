@@ -71,8 +71,8 @@ def _transpose(t: Types, rows: list[str], tag: str, half: int | None = None) -> 
 
 
 def _load_rows(t: Types, columns: list[tuple[str, int]], tag: str) -> tuple[str, list[str]]:
-    """Instructions that load the columns of a block, each at some bytes from a pointer, and transpose them
-    into rows.
+    """Return instructions that load the columns of a block, each at some bytes from a pointer, and transpose
+    them into rows.
 
     Halves of columns are loaded: then the first step takes no shuffle, since processors load into half a
     register.

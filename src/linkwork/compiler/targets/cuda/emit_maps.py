@@ -232,7 +232,7 @@ class _Unit:
         ]
 
     def _slot(self, slot: int) -> int:
-        """Where a slot lies for a thread: what this kernel leaf_slots lies behind the parts' slots."""
+        """Return the place of a slot for a thread; slots that this kernel fills follow those of the parts."""
         waiting_count = len(self.plan.slots)
         return (slot if slot < waiting_count else self.kernel.first_leaf + slot - waiting_count) * WARP
 

@@ -78,7 +78,7 @@ class Planner(ActionOrder):
     # the walk
 
     def run(self) -> Plan:
-        """Planner through all items."""
+        """Run through the ordered actions and insert loads and stores."""
         if not self.is_body:
             for number in range(min(self.ahead, len(self.plan.fetches))):
                 self._append("issue", number)
@@ -343,7 +343,7 @@ class _BodyPlanner(Planner):
         self.end = end
 
     def run(self) -> Plan:
-        """Planner through the body, then have what is stored at its end in registers."""
+        """Plan the body, then bring the states that are stored at its end into registers."""
         super().run()
         operands = list(
             dict.fromkeys(

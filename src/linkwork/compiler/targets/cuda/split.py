@@ -163,8 +163,8 @@ def _bounds(graph: _Graph, max_instructions: int) -> list[int]:
 
 
 def _traffic(graph: _Graph, grid: int, blocks: int) -> tuple[list[list[int]], list[list[int]], list[float]]:
-    """For a part from block a to before block b: crossing values that it reads, and that it makes;
-    instructions before b.
+    """Return the crossing values that a part from block a to before block b reads, those that it makes, and
+    the instructions before b.
     """
     block = {v: n // grid for n, v in enumerate(graph.order)}
     reads = [[0] * (blocks + 1) for _ in range(blocks + 1)]
@@ -199,7 +199,7 @@ def _traffic(graph: _Graph, grid: int, blocks: int) -> tuple[list[list[int]], li
 
 
 def _chunks(graph: _Graph, home: dict[int, int], write: int) -> list[list[tuple[Chunk, tuple[int, ...]]]]:
-    """For each part the chunks of outputs that it writes: those of which it makes the last element.
+    """Return, for each part, the chunks of outputs of which it makes the last element.
 
     Others of them cross: pieces of a chunk would be written to parts of sectors, which memory then reads
     first.
