@@ -46,6 +46,9 @@ class Recording:
     hold: str = field(default="zero", kw_only=True)
     sigma_q: Any = field(default=None, kw_only=True)
     sigma_v: Any = field(default=None, kw_only=True)
+    _before: Any = field(
+        default=None, kw_only=True, repr=False
+    )  # of a part: times from its start, and forces
 
     def split(self, samples: int) -> list[Recording]:
         """Return consecutive parts of at most `samples` samples, each with an initial state of its own in a fit."""
@@ -58,6 +61,13 @@ class Recording:
     def _part(self, part: slice) -> Recording:
         arrays = {name: getattr(self, name) for name in ("q", "v", "tau", "f_ext", "t")}
         own: dict[str, Any] = {name: np.asarray(x)[part] for name, x in arrays.items() if x is not None}
+        if part.start > 0 and self.tau is not None:  # forces that act late began before
+            t = (
+                np.arange(part.start + 1) * self.dt
+                if self.t is None
+                else np.asarray(self.t)[: part.start + 1]
+            )
+            own["_before"] = _earlier(self._before, t - t[0], np.asarray(self.tau)[: part.start])
         return replace(self, **own)
 
 
@@ -74,6 +84,7 @@ class Signals:
     hold: str
     sigma_q: np.ndarray | None
     sigma_v: np.ndarray | None
+    before: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def intervals(self) -> int:
@@ -84,10 +95,21 @@ class Signals:
         """Return parts from each start to the next, with the samples at both ends."""
         ends = np.append(starts[1:], self.intervals)
         cut = ("q", "v", "tau", "f_ext", "t")
-        return [
-            replace(self, **{name: x[a : b + 1] for name in cut if (x := getattr(self, name)) is not None})
-            for a, b in zip(starts, ends)
-        ]
+        found = []
+        for a, b in zip(starts, ends):
+            arrays = {name: x[a : b + 1] for name in cut if (x := getattr(self, name)) is not None}
+            before = _earlier(self.before, self.t[: a + 1] - self.t[0], self.tau[:a])
+            found.append(replace(self, **arrays, before=before))
+        return found
+
+
+def _earlier(
+    before: tuple[np.ndarray, np.ndarray] | None, t: np.ndarray, tau: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return times and forces before the last of the times t, from which times are counted."""
+    if before is not None:
+        t, tau = np.concatenate([before[0], t]), np.concatenate([before[1], tau])
+    return (t[:-1] - t[-1], tau) if len(tau) else None
 
 
 def checked(model: Model, recording: Recording, name: str) -> Signals:
@@ -108,7 +130,8 @@ def checked(model: Model, recording: Recording, name: str) -> Signals:
     sigma_v = _deviations(name, "sigma_v", recording.sigma_v, model.nv)
     if sigma_v is not None and v is None:
         raise LinkworkError(f"{name}: sigma_v is given without v")
-    return Signals(name, q, v, tau, f_ext, _times(name, recording, n), recording.hold, sigma_q, sigma_v)
+    t = _times(name, recording, n)
+    return Signals(name, q, v, tau, f_ext, t, recording.hold, sigma_q, sigma_v, recording._before)
 
 
 def _array(name: str, what: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
@@ -168,15 +191,20 @@ def step_forces(signals: Signals, substeps: int, delay: np.ndarray) -> tuple[np.
     """Return the mean joint force of each step, (steps, nv), and its derivative by the delay of each joint.
 
     The force of a step is the mean of the recorded force over it, `delay` [s] earlier, so that it is a continuous
-    function of the delay. Before the first sample forces are those of the first.
+    function of the delay. Before the first sample, also of a recording that this one is a part of, forces are those of
+    the first.
     """
     t, tau = signals.t, signals.tau
     part = np.arange(substeps + 1) / substeps
     edges = np.append((t[:-1, None] + np.diff(t)[:, None] * part[:-1]).ravel(), t[-1])
     if not delay.any() and signals.hold == "zero":
         mean = np.repeat(tau[:-1], substeps, axis=0)
-        before = np.concatenate([mean[:1], mean[:-1]])
+        first = mean[:1] if signals.before is None else signals.before[1][-1:]
+        before = np.concatenate([first, mean[:-1]])
         return mean, (before - mean) / np.diff(edges)[:, None]
+    if signals.before is not None:
+        t = np.concatenate([signals.t[0] + signals.before[0], t])
+        tau = np.concatenate([signals.before[1], tau])
     mean, slope = np.empty((len(edges) - 1, tau.shape[1])), np.empty((len(edges) - 1, tau.shape[1]))
     for j in range(tau.shape[1]):
         at = edges - delay[j]
