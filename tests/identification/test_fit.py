@@ -157,6 +157,24 @@ def test_delays_are_recovered() -> None:
     assert fit.values["delay"] == pytest.approx(3 * DT, abs=1e-9)
 
 
+def test_parts_of_a_recording_know_the_forces_before_them() -> None:
+    """A delayed force that acts in a part may be one of the part before."""
+    model = chain()
+    log = recorded(model, 160, 5, delay=3)
+    times = replace(log, dt=None, t=0.5 + DT * np.arange(160))
+    for parts in (log.split(60), [half for part in times.split(80) for half in part.split(40)]):
+        fit = lw.fit_parameters(model, parts, ["delay", "damping"])
+        assert fit.values["delay"] == pytest.approx(3 * DT, abs=1e-9)
+
+
+def test_priors_count_as_measurements() -> None:
+    model = chain()
+    log = recorded(changed(model), 50, 1, noise=1e-4)
+    for priors, count in ((None, 0), ({"mass": 0.1}, 3)):
+        fit = lw.fit_parameters(model, log, ["mass", "damping"], priors=priors)
+        assert fit.degrees_of_freedom == 50 * 6 + count - 6 - 6
+
+
 def test_the_first_mass_of_a_fixed_base_is_not_identifiable() -> None:
     model = lw.robots.arm()
     fit = lw.fit_parameters(
@@ -236,6 +254,43 @@ def test_inertias_stay_consistent_and_bounds_and_priors_hold() -> None:
     assert 0.2 <= fit.values["damping@joint_0"][0] <= 0.3
     tight = lw.fit_parameters(model, log, "mass", priors={"mass@body_0": (0.7, 1e-9)})
     assert tight.values["mass@body_0"] == pytest.approx(0.7, abs=1e-6)
+
+
+def blocks(unit: float = 1.0) -> Any:
+    """Three links on axes of different directions, with masses in some unit [kg]."""
+    builder = lw.ModelBuilder("blocks")
+    for k, axis in enumerate(((0, 1, 0), (1, 0, 0), (0, 0, 1))):
+        solid = lw.robots.solids.box(unit * (2.0 - 0.5 * k), (0.2, 0.15, 0.4), at=(0.01 * k, 0.02, -0.2))
+        builder.add_body(f"link_{k}", **solid.body_args())
+        parent, z = ("world", 0.0) if k == 0 else (f"link_{k - 1}", -0.4)
+        joint = lw.joints.Revolute(axis)
+        damping = 0.2 * unit
+        builder.add_joint(
+            f"joint_{k}", joint, parent=parent, child=f"link_{k}", xyz=(0, 0, z), damping=damping
+        )
+    return builder.build()
+
+
+def test_fits_of_whole_bodies_do_not_depend_on_units_and_segments() -> None:
+    """Also where recordings leave a choice: the fit is the one that is nearest to the model."""
+    model = blocks()
+    own = model.parameters()
+    center = own["center"] + 0.01 * np.random.default_rng(1).normal(size=(3, 3))
+    true = model.with_parameters({"mass": own["mass"] * [1.2, 0.9, 1.1], "center": center})
+    logs = [recorded(true, 300, seed, scale=5.0, noise=1e-4) for seed in (0, 1)]
+    names = ["body", "damping"]
+    fit = lw.fit_parameters(model, logs, names)
+    assert fit.status == "converged" and abs(fit.chi_square - 1.0) < 0.2
+    assert len(fit.unidentifiable) >= 10
+    other = lw.fit_parameters(model, logs, names, segment=75)
+    sizes = np.maximum(np.abs(fit.estimate), 1e-3)
+    assert (np.abs(other.estimate - fit.estimate) < 1e-4 * sizes).all()
+    heavy = lw.fit_parameters(
+        blocks(1e6), [replace(log, tau=1e6 * np.asarray(log.tau)) for log in logs], names
+    )
+    scale = np.array([1.0 if label.startswith("center") else 1e6 for label in fit.labels])
+    assert (np.abs(heavy.estimate / scale - fit.estimate) < 1e-4 * sizes).all()
+    np.testing.assert_allclose(heavy.standard_errors / scale, fit.standard_errors, rtol=1e-4)
 
 
 LOG = {"q": np.zeros((5, 3)), "v": np.zeros((5, 3)), "dt": 1e-3}

@@ -48,7 +48,12 @@ class Coordinates:
 
 
 def plain(
-    name: str, labels: tuple[str, ...], own: np.ndarray, chosen: np.ndarray, least: float
+    name: str,
+    labels: tuple[str, ...],
+    own: np.ndarray,
+    chosen: np.ndarray,
+    least: float,
+    largest_step: float = np.inf,
 ) -> Coordinates:
     """Return numbers that are their own coordinates, some of them."""
     rate = np.eye(own.size)[:, chosen]
@@ -63,7 +68,17 @@ def plain(
     same: Map = lambda x: x  # noqa: E731
     no_limit = np.full(len(chosen), np.inf)
     return Coordinates(
-        name, labels, own[chosen], values, lambda x: rate, same, lambda x: unit, bound, no_limit, lambda y: y
+        name,
+        labels,
+        own[chosen],
+        values,
+        lambda x: rate,
+        same,
+        lambda x: unit,
+        bound,
+        no_limit,
+        lambda y: y,
+        largest_step,
     )
 
 
@@ -78,18 +93,23 @@ def logarithm(name: str, own: np.ndarray) -> Coordinates:
 
 
 def moment_of_inertia(name: str, own: np.ndarray) -> Coordinates:
-    """Return Log-Cholesky coordinates of a moment of inertia about the centre of mass, (xx, yy, zz, xy, xz,
-    yz).
+    """Return log-Cholesky coordinates of a moment of inertia about the centre of mass (xx, yy, zz, xy, xz, yz).
+
+    Entries off the diagonal of the factor are in units of its diagonal's size in the model, so that all six
+    coordinates are free of units.
     """
     ten = np.zeros(10)
     ten[0], ten[_AMONG_TEN] = 1.0, own
     labels = tuple(f"{name}.{axis}" for axis in MOMENTS)
     start = log_cholesky(ten)[1:7]
+    unit = np.ones(6)
+    unit[3:] = np.sqrt(np.exp(2.0 * start[:3]).mean())
+    start = start / unit
     limit = np.concatenate([np.full(3, LARGEST_LOG), np.full(3, np.inf)])
     lower, upper = start - limit, start + limit
-    return Coordinates(
-        name, labels, start, _moments, _moments_rate, _moments, _moments_rate, lower, upper, None, LOG_STEP
-    )
+    value: Map = lambda x: _moments(unit * x)  # noqa: E731
+    rate: Map = lambda x: _moments_rate(unit * x) * unit  # noqa: E731
+    return Coordinates(name, labels, start, value, rate, value, rate, lower, upper, None, LOG_STEP)
 
 
 def _moments(x: np.ndarray) -> np.ndarray:

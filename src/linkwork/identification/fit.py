@@ -97,7 +97,8 @@ def fit_parameters(
     -----
     The force of each step is the mean of the recorded force over it. Where noise is not given, it is estimated for each
     joint from residuals, over a few fits. Reported standard errors are those of linearised least squares. Combinations
-    of parameters of which the recordings tell nothing keep their starting values and are reported.
+    of parameters of which the recordings tell nothing are reported; of all values with the same motion the fit takes
+    those nearest to the model's.
 
     Examples
     --------
@@ -132,9 +133,9 @@ def fit_parameters(
     if method == "multiple_shooting":
         parts = [part for one, starts in zip(signals, shooting.starts) for part in one.parts(starts)]
         separate = Shooting(steps, chosen, parts, segment=segment, substeps=substeps, free_start=True)
-        start = Problem(separate, chosen, prior)
+        start = Problem(separate, chosen, prior, near_start=True)
     solution = _fit(problem, start, max_iterations, print if verbose else lambda text: None)
-    return _result(model, chosen, shooting, solution)
+    return _result(model, chosen, shooting, solution, problem.weight)
 
 
 def _recordings(logs: Any) -> list[Recording]:
@@ -300,7 +301,9 @@ def _change(
     return found
 
 
-def _result(model: Model, chosen: Parameters, shooting: Shooting, solution: Solution) -> FitResult:
+def _result(
+    model: Model, chosen: Parameters, shooting: Shooting, solution: Solution, prior_weight: np.ndarray
+) -> FitResult:
     x = solution.point.x
     cov, null = covariance(solution.information, chosen.entries_rate(x))
     start, estimate = chosen.entries(chosen.start), chosen.entries(x)
@@ -315,6 +318,7 @@ def _result(model: Model, chosen: Parameters, shooting: Shooting, solution: Solu
     count = sum(
         int(np.count_nonzero(_measured(path.residuals, pair))) for path, pair in zip(solution.paths, noise)
     )
+    count += int(np.count_nonzero(prior_weight))
     spent = chosen.size - null.shape[1] + 2 * model.nv * len(noise) * shooting.free_start
     return FitResult(
         status=solution.status,

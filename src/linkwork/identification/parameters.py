@@ -140,11 +140,11 @@ class Parameters:
         return found
 
     def coordinate_sizes(self) -> np.ndarray:
-        """Return typical sizes of coordinates: 1 for logarithms."""
+        """Return typical sizes of coordinates: 1 for logarithms, and radii of gyration for centres of mass."""
         found = self.sizes(self.start)
         for block, part in zip(self.blocks, self.parts):
-            if block.largest_step == maps.LOG_STEP:
-                found[part] = 1.0
+            if np.isfinite(block.largest_step) and parse(block.name)[0] not in POSES:
+                found[part] = block.largest_step
         return found
 
     def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -314,7 +314,15 @@ def _block(model: Model, name: str, chosen: str | list[str]) -> Coordinates:
             f"{name}: the model has no dry friction there, so that steps have no row for it; "
             "start from model.with_parameters({...}) with a friction above 0"
         )
-    return maps.plain(name, tuple(wanted), own, places, KINDS[kind].least)
+    largest_step = _radius(model, who) if kind == "center" else np.inf
+    return maps.plain(name, tuple(wanted), own, places, KINDS[kind].least, largest_step)
+
+
+def _radius(model: Model, body: str) -> float:
+    """Return the radius of gyration of a body about its centre of mass, or infinity where the model has none."""
+    mass, moments = (value_of(model, f"{name}@{body}").astype(float) for name in ("mass", "inertia"))
+    radius = float(np.sqrt(moments.ravel()[:3].sum() / 2.0 / mass)) if mass > 0.0 else 0.0
+    return radius or np.inf
 
 
 def _labels(model: Model, kind: str, who: str, name: str) -> list[str]:

@@ -31,7 +31,7 @@ class FitResult:
     standard_errors : ndarray, shape (entries,)
         Its square roots on the diagonal; ``inf`` for entries that are part of an unidentifiable direction.
     unidentifiable : tuple of Direction
-        Combinations of entries along which residuals do not change. Along them entries stay at their starting values.
+        Combinations of entries along which residuals do not change. Along them entries are nearest to their start.
     residuals : list of ndarray
         For each recording, simulated minus measured positions of joints (and velocities), in units of their noise.
     sigma_q, sigma_v : list

@@ -14,6 +14,9 @@ UNIDENTIFIABLE = (
     1e-12  # eigenvalue of the information matrix with unit diagonal, below which no step is taken
 )
 WITHOUT_EFFECT = 1e-10  # effect of a parameter relative to the largest, below which it is of rounding errors
+FIRST_SLACK = (
+    10.0  # sum of defects that a step may leave which decreases the cost, in units of noise; then halved
+)
 CLOSED_GAP = 1e-6  # sum of defects in units of noise that is no gap
 STATIONARY = (
     1e-9  # predicted decrease at which a fit has converged: of the cost, which is a log-likelihood, or ...
@@ -22,6 +25,12 @@ SMALL_COST = 1e-3  # ... relative to the cost if that is less than this
 SAME_COST = 1e-15  # predicted decrease relative to the cost at which a fit has converged in any case
 ROUNDING = 1e-10  # ... below which measured decreases are rounding errors, and steps are taken as they are
 SMALL_STEP = 1e-13  # step relative to the coordinates at which a fit has converged
+LEAST_SCALE = 1e-2  # of a coordinate in damping, relative to the largest, by sizes
+SMALL_RETURN = (
+    1e-7  # move of coordinates back to their start, relative to their sizes, that is not taken any more
+)
+RETURNS = 20  # iterations that only do that, at most ...
+RETURN_COST = 1e-2  # ... each of which may increase the cost, a log-likelihood, by this
 INITIAL_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e12
 
 
@@ -55,18 +64,32 @@ class Problem:
     """Recordings, priors and bounds as one least-squares problem in x."""
 
     def __init__(
-        self, shooting: Shooting, parameters: Parameters, prior: tuple[np.ndarray, np.ndarray]
+        self,
+        shooting: Shooting,
+        parameters: Parameters,
+        prior: tuple[np.ndarray, np.ndarray],
+        *,
+        near_start: bool = False,
     ) -> None:
         self.shooting, self.parameters = shooting, parameters
         self.mean, deviation = prior
         self.weight = 1.0 / deviation
         self.nx = 2 * shooting.model.nv
         self.sizes = parameters.coordinate_sizes()
+        self.near_start = near_start
 
     def cost(self, paths: Sequence[Trajectory], x: np.ndarray) -> float:
         """Return half of the sum of squared residuals and priors."""
         prior = (self.parameters.entries(x) - self.mean) * self.weight
-        return 0.5 * (sum(float((path.residuals**2).sum()) for path in paths) + float(prior @ prior))
+        total = sum(float((path.residuals**2).sum()) for path in paths) + float(prior @ prior)
+        if self.near_start:
+            total += float((self.away(x) ** 2).sum())
+        return 0.5 * total
+
+    def away(self, x: np.ndarray) -> np.ndarray:
+        """Return how far coordinates are from their start, in units of their sizes."""
+        found: np.ndarray = (x - self.parameters.start) / self.sizes
+        return found
 
     def gap(self, paths: Sequence[Trajectory]) -> float:
         """Sum of the sizes of all defects, in units of noise."""
@@ -99,6 +122,9 @@ class Problem:
         last = (self.parameters.entries(x) - self.mean) * self.weight
         J = np.column_stack([rows, last])
         found: np.ndarray = J.T @ J
+        if self.near_start:
+            J = np.column_stack([np.diag(1.0 / self.sizes), self.away(x)])
+            found += J.T @ J
         return found
 
     def information(
@@ -131,12 +157,14 @@ class Problem:
 
     def step(
         self, grams: Sequence[np.ndarray], prior: np.ndarray, x: np.ndarray, damping: float
-    ) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the change of x, the changes of initial states, and the cost that the linear problem predicts."""
+    ) -> tuple[np.ndarray, list[np.ndarray], float, float]:
+        """Return the change of x, the changes of initial states, the cost that the linear problem predicts, and the
+        largest change of an entry, relative to its size, that only leads back to the start.
+        """
         information = self.information(grams, prior, damping)
         far = self.parameters.largest_step
         lower, upper = np.maximum(self.parameters.lower, x - far), np.minimum(self.parameters.upper, x + far)
-        delta = bounded(information, x, lower, upper, damping)
+        delta, returned = bounded(information, x, (lower, upper), damping, self.away(x), self.sizes)
         starts, total, end = [], 0.0, np.append(delta, 1.0)
         for G in grams:
             start = np.zeros(self.nx)
@@ -145,33 +173,53 @@ class Problem:
             z = np.concatenate([start, end])
             total += float(z @ G @ z)
             starts.append(start)
-        return delta, starts, 0.5 * (total + float(end @ prior @ end))
+        return delta, starts, 0.5 * (total + float(end @ prior @ end)), returned
 
 
 def bounded(
-    information: Information, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, damping: float
-) -> np.ndarray:
-    """Solve damped normal equations within bounds: coordinates that would leave them stop there."""
-    free = information.scale > 0.0
+    information: Information,
+    x: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+    damping: float,
+    away: np.ndarray,
+    sizes: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Solve damped normal equations within bounds: coordinates that would leave them stop there.
+
+    Of all solutions, that which is nearest to the start; how far this choice moves coordinates is returned too.
+    Distances are in units of coordinates' sizes.
+    """
+    lower, upper = bounds
+    largest = np.max(information.scale * sizes)
+    scale = np.where(information.scale > 0.0, information.scale, largest / sizes)
+    damped = damping * np.maximum(scale, LEAST_SCALE * largest / sizes) ** 2
+    free = np.ones(len(x), dtype=bool)
     delta = np.zeros_like(x)
     for _ in range(len(x) + 1):
         right = -(information.g + information.H @ np.where(free, 0.0, delta))[free]
-        delta[free] = _damped(information.H[np.ix_(free, free)], right, information.scale[free], damping)
+        delta[free], null = _damped(information.H[np.ix_(free, free)], right, scale[free], damped[free])
+        unit = null / sizes[free, None]
+        back = -null @ np.linalg.lstsq(unit, (away + delta / sizes)[free], rcond=None)[0] / (1.0 + damping)
+        back /= max(1.0, 2.0 * float(np.max(np.abs(back) / (upper - lower)[free], initial=0.0)))
+        delta[free] += back
         outside = free & ((x + delta < lower) | (x + delta > upper))
         if not outside.any():
             break
         delta[outside] = np.clip(x + delta, lower, upper)[outside] - x[outside]
         free &= ~outside
-    return delta
+    return delta, float(np.max(np.abs(back) / sizes[free], initial=0.0))
 
 
-def _damped(H: np.ndarray, right: np.ndarray, scale: np.ndarray, damping: float) -> np.ndarray:
-    """Solve (H + damping diag(H)) δ = right without a component that data do not tell."""
+def _damped(
+    H: np.ndarray, right: np.ndarray, scale: np.ndarray, damped: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solve (H + diag(damped)) δ = right without components that data do not tell; return these, too."""
     values, vectors = np.linalg.eigh(H / np.outer(scale, scale))
     seen = values > UNIDENTIFIABLE
-    gain = np.where(seen, 1.0 / np.where(seen, values + damping, 1.0), 0.0)
-    found: np.ndarray = (vectors @ (gain * (vectors.T @ (right / scale)))) / scale
-    return found
+    basis = vectors[:, seen]
+    inner = np.diag(values[seen]) + basis.T @ ((damped / scale**2)[:, None] * basis)
+    found: np.ndarray = (basis @ np.linalg.solve(inner, basis.T @ (right / scale))) / scale
+    return found, vectors[:, ~seen] / scale[:, None]
 
 
 def solve(
@@ -189,14 +237,14 @@ def solve(
         return None
     cost, gap, evaluations, status, history = problem.cost(paths, point.x), problem.gap(paths), 1, "", [0.0]
     history[0] = cost
-    count = 0
+    count, returns, slack = 0, 0, FIRST_SLACK
     while True:
         linear = problem.linear(paths, point.x)
         grams, prior = problem.grams(linear, point.x), problem.prior_gram(point.x)
         if count == iterations:
             status = "max_iterations"
         while not status:
-            delta, starts, predicted = problem.step(grams, prior, point.x, damping)
+            delta, starts, predicted, returned = problem.step(grams, prior, point.x, damping)
             if gap > 0.0 and predicted - cost > 0.5 * penalty * gap:
                 penalty = 2.0 * (predicted - cost) / gap
             decrease = cost - predicted + penalty * gap
@@ -204,7 +252,9 @@ def solve(
             left = cost - predicted if closed else decrease
             small = bool((np.abs(delta) <= SMALL_STEP * (1e-6 + np.abs(point.x))).all())
             least = max(stationary * min(1.0, cost / SMALL_COST), SAME_COST * cost)
-            if left <= least or (small and closed):
+            home = returned <= SMALL_RETURN or returns >= RETURNS or stationary > STATIONARY
+            fitted = left <= least or (small and closed)
+            if fitted and home:
                 status = "converged"
                 break
             T = problem.parameters.rate(point.x)
@@ -216,8 +266,15 @@ def solve(
             new_gap = np.inf if found is None else problem.gap(found)
             gained = cost + penalty * gap - new_cost - penalty * new_gap
             level = decrease <= ROUNDING * cost and abs(gained) <= 1e-9 * cost
-            if found is not None and (gained > 1e-4 * decrease or level):
+            level |= fitted and gained >= -RETURN_COST
+            returns += fitted
+            merit = level or gained > 1e-4 * decrease
+            loose = not merit and new_gap <= slack and cost - new_cost > 0.25 * (cost - predicted) > 0.0
+            if found is not None and (merit or loose):
                 quality = 1.0 if level else gained / decrease
+                if loose:
+                    quality = (cost - new_cost) / (cost - predicted)
+                    slack *= 0.5
                 damping = max(
                     LEAST_DAMPING, damping * (0.1 if quality > 0.75 else 1.0 if quality > 0.25 else 4.0)
                 )
