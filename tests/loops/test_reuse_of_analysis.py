@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.loops import kept
 from linkwork.loops.analysis import ClusterAnalysis
 
 
@@ -74,3 +75,28 @@ def test_what_variants_find_is_not_kept_by_the_model_that_they_come_from() -> No
     known = len(model.analyses)
     _ = model.with_parameters({"placement@a_rod": np.array([0.0, 0.0, 0.32, 0.0, 0.0, 0.0, 1.0])}).clusters
     assert len(model.analyses) == known
+
+
+@pytest.mark.parametrize("elastic", [False, True])
+def test_an_analysis_looks_at_its_own_joints(elastic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work of many loops side by side grows with their number, and not with its square; the states that
+    are looked at depend on no selection of joints.
+    """
+    model = lw.robots.flexible_slider_crank() if elastic else two_linkages().build()
+    asked = [2, 1]
+    every = kept.somewhere(model, range(len(model.joints)), 0.7, np.random.default_rng(3))
+    own = kept.somewhere(model, asked, 0.7, np.random.default_rng(3))
+    for k in asked:
+        assert np.array_equal(own[model.joints[k].q_slice], every[model.joints[k].q_slice])
+    if elastic:
+        return
+    moved: list[Any] = []
+    move = kept._moved
+
+    def noting(*args: Any) -> Any:
+        moved.append(args)
+        return move(*args)
+
+    monkeypatch.setattr(kept, "_moved", noting)
+    two_linkages().build()
+    assert 0 < len(moved) <= 30  # five states of the three joints of each linkage

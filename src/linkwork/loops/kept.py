@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,10 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
     """
     rng = np.random.default_rng(0)
     length = length_of(model, cluster.bodies, cluster.constraints)
+    needed = [k for each in _lineage(cluster) for k in each.bodies]
     most = np.zeros((len(cluster.used), len(cluster.rows)))
     for sample in range(SAMPLES):
-        q = np.concatenate(
-            [somewhere(joint.kind, length, rng) if sample else joint.kind.neutral() for joint in model.joints]
-        )
+        q = somewhere(model, needed, length, rng) if sample else _neutral(model, needed)
         below = _below(model, cluster.below, q)
         posture = NumericPosture(model, cluster.bodies, below, cluster.supports)
         posture.move(q)
@@ -53,13 +52,44 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
     return rounded_up(most)
 
 
-def somewhere(kind: Joint, length: float, rng: np.random.Generator) -> np.ndarray:
-    """Return random coordinates of a joint, with displacements up to the size of the mechanism."""
+def somewhere(model: Mechanism, bodies: Iterable[int], length: float, rng: np.random.Generator) -> np.ndarray:
+    """Return random coordinates, (nq,), of some bodies' joints, with displacements up to the size of the
+    mechanism; zeros for all others.
+
+    Numbers are drawn for all joints: they are the same whichever bodies are asked for.
+    """
+    q = np.zeros(sum(joint.nq for joint in model.joints))  # model.nq would need the clusters
+    if any(joint.kind.elastic for joint in model.joints):
+        for joint in model.joints:
+            kind = joint.kind
+            drawn = kind.elastic or not kind.nv
+            q[joint.q_slice] = kind.random(rng) if drawn else _moved(kind, length, rng.normal(size=kind.nv))
+        return q
+    normal = rng.normal(size=model.nv_spanning)
+    for k in bodies:
+        joint = model.joints[k]
+        q[joint.q_slice] = _moved(joint.kind, length, normal[joint.v_slice])
+    return q
+
+
+def _moved(kind: Joint, length: float, normal: np.ndarray) -> np.ndarray:
     q = kind.neutral()
-    if kind.elastic or not kind.nv:
-        return kind.random(rng)
     turns = np.abs(kind.subspace(q)[:3].astype(float)).max(axis=0, initial=0.0) > 0.0
-    return np.asarray(kind.integrate(q, rng.normal(size=kind.nv) * np.where(turns, 1.5, length)), dtype=float)
+    return np.asarray(kind.integrate(q, normal * np.where(turns, 1.5, length)), dtype=float)
+
+
+def _neutral(model: Mechanism, bodies: Iterable[int]) -> np.ndarray:
+    q = np.zeros(sum(joint.nq for joint in model.joints))  # model.nq would need the clusters
+    for k in bodies:
+        q[model.joints[k].q_slice] = model.joints[k].kind.neutral()
+    return q
+
+
+def _lineage(cluster: Cluster | None) -> Iterator[Cluster]:
+    """Yield a cluster and those that carry it."""
+    while cluster is not None:
+        yield cluster
+        cluster = cluster.below
 
 
 def _below(model: Mechanism, cluster: Cluster | None, q: np.ndarray) -> ClusterPosture | None:

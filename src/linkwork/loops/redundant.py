@@ -60,7 +60,7 @@ def _at_open_states(model: Mechanism, cluster: Cluster, count: int) -> np.ndarra
     columns = velocity_units(model, cluster.family, length)
     samples: list[np.ndarray] = []
     while len(samples) < SAMPLES or sum(K.shape[1] for K in samples) < 3 * count:
-        q = np.concatenate([np.zeros(0), *(somewhere(joint.kind, length, rng) for joint in model.joints)])
+        q = somewhere(model, cluster.family, length, rng)
         posture = cluster_posture(model, cluster.family, q)
         K = np.asarray(all_equations(posture, cluster.constraints)[0], dtype=float)
         samples.append(rows[:, None] * K * columns)
