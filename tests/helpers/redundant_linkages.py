@@ -35,6 +35,8 @@ LINKAGES: dict[str, Callable[..., Drawing]] = {
     "Bricard, line": lambda **more: spatial.bricard("line", **more),
     "Bricard, plane": lambda **more: spatial.bricard("plane", **more),
     "Sarrus": spatial.sarrus,
+    "Sarrus, three legs": lambda **more: spatial.sarrus(3, **more),
+    "parallel bars": spatial.parallel_bars,
     "tripteron": spatial.tripteron,
     "four-bars, braced": lambda **more: planar.four_bars_in_a_row(4, braced=True, **more),
     "four-bar in space": lambda **more: planar.four_bar(0.3, 0.8, 0.6, 0.9, **more),

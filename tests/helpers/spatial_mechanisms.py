@@ -438,10 +438,10 @@ def bricard(kind: str, **more: Any) -> Drawing:
     return ring_of_hinges("Bricard", links, [1.155, -2.284, -2.117, 2.371, -2.117, -2.284], **more)
 
 
-def sarrus(**more: Any) -> Drawing:
-    """Two chains of three parallel hinges, at an angle: a plate that moves straight up."""
+def sarrus(legs: int = 2, **more: Any) -> Drawing:
+    """Chains of three parallel hinges, at angles: a plate that moves straight up."""
     d = Drawing("Sarrus", gravity=UP, **more)
-    for k, angle in enumerate((0.0, 2.0)):
+    for k, angle in enumerate((0.0, 2.0, 4.1, 5.0)[:legs]):
         out = around(1.0, angle)
         side = np.cross((0, 0, 1), around(1.0, angle))
         d.body(f"lower {k}", WORLD, Revolute(), frame(0.3 * out, side), **SMALL)
@@ -451,10 +451,26 @@ def sarrus(**more: Any) -> Drawing:
         if k == 0:
             d.body("plate", "upper 0", Revolute(), frame(head, side))
         else:
-            d.loop(Revolute(), "upper 1", "plate", frame(head, side))
+            d.loop(Revolute(), f"upper {k}", "plate", frame(head, side))
         d.keeps_side(
             (f"lower {k}", 0.3 * out), (f"lower {k}", knee), (f"upper {k}", head), normal=(WORLD, side)
         )
+    return d
+
+
+def parallel_bars(bars: int = 3, **more: Any) -> Drawing:
+    """A plate on equal parallel bars with parallel universal joints at both ends: it moves on a sphere."""
+    d = Drawing(f"plate on {bars} bars", gravity=UP, **more)
+    for k, (x, y) in enumerate([(0.5, 0.1), (-0.4, 0.3), (-0.1, -0.6), (0.3, 0.5)][:bars]):
+        foot = array(x, y, 0.0)
+        head = foot + array(0.3, 0.1, 0.8)
+        low = universal_frame(foot, (0.0, 1.0, 0.0), head)
+        high = Pose(low.R @ np.column_stack([(0, 1, 0), (1, 0, 0), (0, 0, -1)]), head)  # the same axes
+        d.body(f"bar {k}", WORLD, Universal(), low)
+        if k == 0:
+            d.body("plate", "bar 0", Universal(), high)
+        else:
+            d.loop(Universal(), f"bar {k}", "plate", high)
     return d
 
 

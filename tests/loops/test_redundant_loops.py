@@ -11,8 +11,9 @@ import pytest
 
 import linkwork as lw
 from linkages import floats, numbers, tree
-from linkwork.algorithms.loops.conditioning import unit_free_equations
+from linkwork.algorithms.loops.conditioning import unit_free_equations, unit_free_family_equations
 from linkwork.joints import Spherical, Universal
+from linkwork.loops.closing_problem import ClosureProblem
 from linkwork.loops.elimination import Elimination
 from linkwork.loops.embedding import tree_equations
 from redundant_linkages import EXACT, LINKAGES, ROUNDED, accelerations, along, base, motion, redundant
@@ -307,3 +308,61 @@ def test_derivatives_of_redundant_constrained_loops(digits: int | None) -> None:
     assert len(whole) == 4
     for x in whole:
         assert any(x.shape == y.shape and np.allclose(x, y, rtol=1e-9, atol=1e-9) for y in by)
+
+
+@pytest.mark.parametrize(("digits", "seed"), [(4, 1), (6, 0)])
+def test_rounded_linkages_stay_on_the_branch_that_was_drawn(digits: int, seed: int) -> None:
+    """Three legs close exactly where they are folded, with more mobility, and as drawn up to rounding only."""
+    for constrained in (False, True):
+        model = redundant("Sarrus, three legs", digits, seed, constrained=constrained)
+        assert model.nv == (7 if constrained else 1)
+        assert np.abs(model.neutral()).max() < 1e-3
+        q, v = model.random_state(0)
+        assert off(model, q, v, 0, ROUNDED) < 50.0 * 10.0**-digits
+
+
+def test_random_states_have_the_rank_of_the_model() -> None:
+    """A plate on three parallel bars also turns, on a branch with one degree of freedom less."""
+    model = redundant("parallel bars", 4, 0, constrained=True)
+    for seed in range(4):
+        q, v = model.random_state(seed)
+        K = unit_free_family_equations(model, q)[0].astype(float)
+        s = np.linalg.svd(K, compute_uv=False)
+        assert s[6] < 1e-3 * s[0] < s[5]
+        assert off(model, q, v, seed, ROUNDED) < 1e-2
+
+
+def test_rounded_linkages_move_as_far_as_they_are_tolerated() -> None:
+    """A whole turn, in which equations miss by more than near the start; NOT_CLOSED where they may not."""
+    model = redundant("Bennett", 4, seed=1)
+    q, v = model.random_state(1)
+    v = 2.0 * v / np.abs(lw.spanning_velocity(model, q, v)).max()
+    motion = lw.rollout(model, q, v, dt=0.02, steps=200)
+    assert motion.status == lw.Status.OK
+    assert (lw.closure_error(model, motion.q) <= model.closure_tolerance).all()
+    strict = model.with_clusters(
+        tuple(replace(c, slack=tuple(x / 3.5 for x in c.slack)) for c in model.clusters)
+    )
+    start = next(q for q in motion.q if (lw.closure_error(model, q) <= strict.closure_tolerance).all())
+    stopped = lw.rollout(strict, start, v, dt=0.02, steps=200)
+    assert stopped.status == lw.Status.NOT_CLOSED
+
+
+def test_accelerations_of_a_bricard_linkage_where_equations_become_dependent() -> None:
+    """At half a turn of the first hinge the others move as 2 / √3, whatever is chosen."""
+    model = lw.robots.bricard()
+    held = model.with_loops(constrain=[loop.name for loop in model.loops])
+    problem = ClosureProblem(model, model.clusters[0].bodies, model.clusters[0].constraints)
+    q = model.neutral()
+    before = np.array([-1.0, 0.0, 0.0, 0.0, 0.0])
+    while q[0] > -1.5702:
+        tangent = np.linalg.svd(problem.at(q)[1])[2][-1]
+        before = tangent * np.sign(tangent @ before)
+        q = problem.moved(q, before * min(0.02, (q[0] + 1.5702) / abs(before[0]) + 1e-12))
+        for _ in range(4):
+            q = problem.moved(q, -np.linalg.lstsq(problem.at(q)[1], problem.at(q)[0], rcond=EXACT)[0])
+    w = np.linalg.svd(problem.at(q)[1])[2][-1]
+    w = -2.0 * w / w[0]
+    a = floats(lw.forward_dynamics, held, q, w, np.zeros(5))
+    assert abs(a[3]) == pytest.approx(2.0 / np.sqrt(3.0), rel=1e-4)
+    assert np.abs(a - motion(held, q, w, np.zeros(5), EXACT).a).max() < 1e-9

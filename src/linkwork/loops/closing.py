@@ -25,6 +25,10 @@ RANK = 1e-7  # of singular values, relative to the largest
 STEPS = 80
 GAUSS_NEWTON_STEPS = 20
 STALLED = 5  # Gauss-Newton steps that gain little, after which they end
+# a configuration whose errors are below so many tolerances is nearly closed, and one at a greater way from it
+# [rad, or sizes of the loop] is another: exact steps along directions that only rounding errors hold lead there
+NEARLY = 100.0
+ELSEWHERE = 0.1
 
 
 class ClosureResult(NamedTuple):
@@ -194,15 +198,30 @@ def least_squares(
     return ClosureResult(q, 0.0, exact=False) if within and largest <= 1e-3 * left else ClosureResult(q, left)
 
 
+def _preferably_near(problem: ClosureProblem, q: np.ndarray, result: ClosureResult) -> ClosureResult:
+    """Return a closed configuration found from q, or the least-squares one if only that is near q.
+
+    Rounded numbers may leave no exactly closed configuration on the branch that was drawn.
+    """
+    if problem.way(q, result.q) > ELSEWHERE and problem.left(problem.at(q)[0]) < NEARLY * problem.tolerance:
+        near = least_squares(problem, q, 10.0 * problem.tolerance)
+        if near.is_closed and problem.way(q, near.q) < ELSEWHERE:
+            return near
+    return result
+
+
 def close_problem(problem: ClosureProblem, q: np.ndarray, *, thorough: bool = True) -> ClosureResult:
     """Return the closed configuration near q, or the best one found."""
     first = gauss_newton(problem, q)
-    if first.is_closed or not math.isfinite(first.left):
+    if first.is_closed:
+        return _preferably_near(problem, q, first)
+    if not math.isfinite(first.left):
         return first
     tried = [first]
 
     def goes(from_: np.ndarray) -> ClosureResult | None:
-        tried.append(finished(problem, from_))
+        result = finished(problem, from_)
+        tried.append(_preferably_near(problem, q, result) if result.is_closed else result)
         return tried[-1] if tried[-1].is_closed else None
 
     result = goes(levenberg_marquardt(problem, q))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.loops.closing import truncated
+from linkwork.loops.closing_problem import TOLERANCE
 from linkwork.loops.numeric import NumericPosture
 from linkwork.loops.scales import length_of, row_units, velocity_units
 from linkwork.mechanism import ImplicitConstraint, Loop, LoopConstraint, Mechanism
@@ -183,6 +184,15 @@ class ClosureManifold:
         flipped = any(x > 0.0 for c in self.constraints for x in c.flipped_axes(self.posture))
         return np.inf if flipped else float(np.abs(phi).max(initial=0.0))
 
+    def has_rank(self, q: np.ndarray) -> bool:
+        """Return whether redundant equations are redundant at q too, (nq,): on other branches they may not be."""
+        if self.rank is None:
+            return True
+        K = self.at(q, list(range(len(self._units)))).K * self.velocity_units
+        s = np.linalg.svd(K, compute_uv=False)
+        tolerance = TOLERANCE if self.model.tolerance is None else self.model.tolerance
+        return bool(len(s) == self.rank or s[self.rank] <= 10.0 * max(tolerance, TOLERANCE) * s[0])
+
     def retract(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Return q, (nq,), moved by a step of these bodies' joints, (size,)."""
         q = q.copy()
@@ -258,8 +268,13 @@ class ClosureManifold:
         """Return whether no singularity of the coordinates is between two states: a dependent part would
         change its orientation.
 
-        Where redundant equations are used, the states must be near each other.
+        Where redundant equations are used, the states must be near each other. Without chosen coordinates, their
+        rank must not drop on the way.
         """
+        if self.blocks is None and self.rank is not None:
+            A, B = (here.K * self.velocity_units for here in (one, other))
+            across = np.linalg.svd(A)[0][:, : self.rank]
+            return bool(np.linalg.slogdet(across.T @ B @ A.T @ across)[0] > 0.0)
         for rows, columns in self.blocks or ():
             A, B = (here.K[np.ix_(rows, columns)] for here in (one, other))
             tall = len(rows) > len(columns)

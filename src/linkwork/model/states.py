@@ -130,8 +130,10 @@ class Family:
         return closed if is_exact and self._is_accepted(closed) else None
 
     def _is_accepted(self, q: np.ndarray) -> bool:
-        """Return whether the gaps of all loops are within `closure_tolerance`."""
+        """Return whether the gaps of all loops are within `closure_tolerance`, and their rank is the model's."""
         assert self.manifold is not None
+        if not self.manifold.has_rank(q):
+            return False
         posture = self.manifold.posture
         tolerances = dict(zip([c.name for c in self.model.loops], self.model.closure_tolerance))
         posture.move(q)
@@ -316,10 +318,7 @@ def _constrained_families(model: ModelData) -> list[Family]:
             rows += [equations + i for i in (range(count) if independent is None else independent)]
             equations += count
         linear = all(c.linear for c in loops)
-        redundant = len(rows) < equations or any(
-            getattr(reduced_loops.get(loop.name, loop), "slack", ()) for loop in loops
-        )
-        cluster = closable_cluster(model, bodies, loops) if redundant and not linear else None
+        cluster = None if linear else closable_cluster(model, bodies, loops)
         manifold: ClosureManifold | None
         if cluster and cluster.overdetermined:
             near = partial(close, model, bodies, loops, slack=cluster.slack)
