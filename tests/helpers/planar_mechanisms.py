@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from drawings import Drawing, array, circles
-from linkwork.joints import PointOnLine, Prismatic
+from linkwork.joints import Free, PointOnLine, Prismatic
 from linkwork.model import WORLD
 from linkwork.spatial import Pose
 
@@ -268,6 +268,20 @@ def pantograph(**more: Any) -> Drawing:
     d.bar("left", WORLD, (0, 0), lower=-0.4, upper=0.4)
     d.bar("right", "left", T, lower=-0.4, upper=0.4)
     d.dyad("left", "right", L, R, L + R - T, "inner")
+    return d
+
+
+def satellite(**more: Any) -> Drawing:
+    """Two pantographs on a free body in space, which fold and stretch through states where branches meet."""
+    d = Drawing("satellite", gravity=(0.0, 0.0, 1e-12), **more)
+    d.body("bus", WORLD, Free(), Pose.identity())
+    for k, way in enumerate((1.0, -1.0)):
+        shoulder, top, left, right = (
+            array(0.5 * way + way * x, way * y) for x, y in ((0.0, 0.0), (0.4, 0.9), (0.2, 0.45), (0.6, 0.45))
+        )
+        d.bar(f"left {k}", "bus", shoulder)
+        d.bar(f"right {k}", f"left {k}", top)
+        d.dyad(f"left {k}", f"right {k}", left, right, left + right - top, f"inner {k}", keeps=False)
     return d
 
 

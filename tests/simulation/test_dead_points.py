@@ -13,6 +13,7 @@ import linkwork as lw
 from linkwork.simulation.passage import passage
 from linkwork.simulation.rollout_result import Rollout
 from planar_bars import crank_states, four_bar
+from planar_mechanisms import satellite
 
 INTEGRATORS = ["semi_implicit_euler", "rk4", "implicit_midpoint", "rk45"]
 
@@ -103,6 +104,29 @@ def test_a_rank_drop_is_not_passed_where_all_steps_are_one_kernel(dt: float, how
     state = np.asarray(found.q[0, : last + 1], dtype=float), np.asarray(found.v[0, : last + 1], dtype=float)
     energy = lw.kinetic_energy(model, *state)
     assert np.ptp(energy) < 0.02 * energy[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("held", [False, True], ids=["embedded", "constrained"])
+@pytest.mark.parametrize("integrator", ["rk4", "rk45"])
+def test_arms_of_a_satellite_pass_states_where_branches_meet(integrator: str, held: bool) -> None:
+    """No step gains energy there, of whatever length; and the motion goes on, since it is smooth."""
+    model = satellite().builder.build()
+    q = model.neutral()
+    v = np.random.default_rng(0).normal(size=model.nv)
+    if held:
+        v, model = lw.spanning_velocity(model, q, v), constrained(model)
+    passed = []
+    for dt in (2e-3, 1e-3, 5e-4):
+        found = lw.rollout(model, q, v, dt=dt, steps=round(4.0 / dt), integrator=integrator, limits=False)
+        last = int(found.steps)
+        energy = lw.kinetic_energy(model, found.q[: last + 1], found.v[: last + 1])
+        assert np.abs(np.diff(energy)).max() < 5e-5 * energy[0]
+        lowest = lw.loop_conditioning(model, found.q[: last + 1], of="mechanism").min()
+        assert lowest < 1e-3
+        assert found.status in (lw.Status.OK, lw.Status.DEAD_POINT)
+        passed.append(last * dt > 2.5)
+    assert sum(passed) >= 2
 
 
 def test_a_passage_is_that_of_the_singular_values_on_the_way() -> None:

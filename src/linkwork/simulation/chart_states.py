@@ -60,6 +60,9 @@ class ChartStates:
         self.far = np.zeros(rows)  # 1 / σ_min of the mechanism, and σ_max / σ_min
         self.ratio = np.zeros(rows)
         self.divided = np.zeros(rows, dtype=bool)  # a step was too coarse to be taken at once
+        self.opened = np.zeros(
+            rows, dtype=bool
+        )  # even a small part of the last step that was divided opened loops
         self.choices: list[ChartKey] = (
             [self.charts.own] * rows if resume_from is None else list(resume_from[1])
         )

@@ -16,8 +16,8 @@ class Status(IntEnum):
     DEAD_POINT = 1
     """The mechanism is singular: a dead point, or a bifurcation of its configurations."""
     NOT_CLOSED = 2
-    """Loops are open by more than `Model.closure_tolerance`: at the start, the end or, with contacts,
-    after a step.
+    """Loops are open by more than `Model.closure_tolerance`: at the start, the end, with contacts after a
+    step, or after any small motion from the last state, as where rounded equations contradict each other.
     """
     NOT_FINITE = 3
     """An acceleration or a state is infinite or NaN."""
@@ -48,7 +48,7 @@ class Status(IntEnum):
 
 ADVICE = {
     Status.DEAD_POINT: "the mechanism is singular there: start elsewhere, or use a smaller dt",
-    Status.NOT_CLOSED: "loops cannot be closed: start at a closed state (close=True), or use a smaller dt",
+    Status.NOT_CLOSED: "loops cannot be closed: use close=True, a smaller dt, or a larger tolerance= of the model",
     Status.NOT_FINITE: "a state is infinite or NaN: use a smaller dt, or check forces and inertias",
     Status.SINGULAR_COORDINATES: "the independent velocities are singular: "
     "model.with_independent(*model.independent_at(q))",

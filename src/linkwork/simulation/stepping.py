@@ -17,8 +17,12 @@ from linkwork.simulation.way import rank_passage
 
 CLOSED_AT_START = 1e-6
 # parts of a step near a singular state: odd, since the middle of a step with symmetric ends is singular
-PARTS = (3, 5, 9, 17, 33)
+PARTS = (3, 5, 7, 9, 13, 17, 33)
+# change of velocities, relative to them, by finer steps: singular states between such steps are passed
+SMOOTH = 2e-5
 DIVISIONS = (2, 4, 8, 16, 32, 64)  # parts of a step that is too coarse to be taken at once
+# motion of loops in a part of a step, unit-free: where such a part opens loops, they cannot stay closed
+FINE = 0.05
 CORRECTION = 2.0  # of a step by closing loops, relative to the step: more is another branch
 
 StepResult = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, w, and how far closing loops moved q
@@ -81,6 +85,7 @@ class Stepping(ChartStates):
         """Return the results of rows whose step was too coarse, in the fewest parts that succeed."""
         remaining = failed
         self.divided = self.divided | failed
+        self.opened = np.zeros(len(failed), dtype=bool)
         for count in DIVISIONS:
             fine = self._in_parts(step, remaining, count, dt)
             there = remaining & np.isfinite(fine[1]).all(axis=1)
@@ -114,27 +119,33 @@ class Stepping(ChartStates):
     def _in_finer_steps(
         self, step: Step, arrived: StepResult, rows: np.ndarray, dt: float, agree: float
     ) -> tuple[StepResult, np.ndarray]:
-        """Return the results of some rows in as many parts of a step as agree with fewer, or in most.
+        """Return the results of some rows in as many parts of a step as agree with fewer, or agree best.
 
         Also return the rows in which none agree, (rows,). Truncation errors grow without bound towards a
-        singular state, and finer steps across it agree only where the motion is smooth there for the
-        integrator too.
+        singular state, and rounding errors in parts that end close to it: finer steps across it agree only
+        where the motion is smooth there.
         """
         result = arrived
         coarse = arrived
         remaining = rows
+        least = np.full(len(rows), np.inf)
         for count in PARTS:
             fine = self._in_parts(step, remaining, count, dt)
             before, after = (x[1][:, self._looped] for x in (coarse, fine))
             size = np.maximum(np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1))
-            agreed = remaining & (np.linalg.norm(after - before, axis=1) <= agree * size)
-            if coarse is not arrived:  # a whole step that agrees with its parts is taken as it is
-                result = _merged(result, fine, agreed)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                change = np.where(size > 0.0, np.linalg.norm(after - before, axis=1) / size, 0.0)
+            agreed = remaining & (change <= agree)
+            better = remaining & (change < least)
+            least = np.where(better, change, least)
+            if coarse is arrived:  # a whole step that agrees with its parts is taken as it is
+                better = better & ~agreed
+            result = _merged(result, fine, better)
             coarse = fine
             remaining = remaining & ~agreed
             if not remaining.any():
                 break
-        return _merged(result, coarse, remaining & np.isfinite(coarse[1]).all(axis=1)), remaining
+        return result, remaining & ~(least <= SMOOTH)
 
     def _in_parts(self, step: Step, rows: np.ndarray, count: int, dt: float) -> StepResult:
         """Return the results of some rows in equal parts of a step, in their charts; w is NaN on failure."""
@@ -144,7 +155,9 @@ class Stepping(ChartStates):
         self.choose(rows)
         for k in range(count):
             q, w, moved = step(self, k, count)
-            failed = self._failed((q, w, moved), self._equations(q)[1], dt / count)
+            gap = self._equations(q)[1]
+            failed = self._failed((q, w, moved), gap, dt / count)
+            self.opened = self.opened | (failed & self._opens(q, w, gap))
             self.choose(self.active & ~failed)
             if not self.active.any():
                 break
@@ -166,12 +179,23 @@ class Stepping(ChartStates):
         if failed.any():
             self._stop(failed & (self.ratio * POOR > 1.0), Status.DEAD_POINT)
             self._stop(failed & ~(np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1)), Status.NOT_FINITE)
+            self._stop(failed & self.opened, Status.NOT_CLOSED)
             self._stop(failed, Status.STEP_TOO_COARSE)
         going = self.active[:, None]
         self.q = np.where(going, q, self.q)
         self.w = np.where(going, w, self.w)
         self.steps += self.active
         self._kept_good(K, measured)
+
+    def _opens(self, q: np.ndarray, w: np.ndarray, gap: np.ndarray) -> np.ndarray:
+        """Active rows whose loops are open after a small part of a step, (rows,)."""
+        fine = np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1)
+        with np.errstate(invalid="ignore"):
+            small: np.ndarray = self.active & fine & (self._motion(q) <= FINE)
+        if small.any():
+            there = np.where(_column(small, q), q, np.nan)
+            small = small & (~(gap <= CLOSED) | open_rows(self.model, there, self._parameters))
+        return small
 
     def _failed(self, arrived: StepResult, gap: np.ndarray, dt: float) -> np.ndarray:
         """Return active rows whose step did not arrive at a closed state on the same branch, (rows,)."""
