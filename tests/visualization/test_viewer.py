@@ -496,7 +496,7 @@ def test_without_pillow_there_are_only_svg_pictures(
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(lw.MissingPackageError, match=r"pip install 'linkwork\[film\]'"):
         lw.visualization.film(
-            model, model.neutral(), path=tmp_path / name, told=lambda part: pytest.fail("drawn")
+            model, model.neutral(), path=tmp_path / name, progress=lambda part: pytest.fail("drawn")
         )
     assert lw.visualization.film(model, model.neutral(), path=tmp_path / "a.svg").exists()
 
@@ -512,7 +512,9 @@ def test_a_film_as_mp4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(
             lw.MissingPackageError, match=r"pip install 'linkwork\[film\]'; an .svg needs no package"
         ):
-            lw.visualization.film(model, qs, path=tmp_path / "a.mp4", told=lambda part: pytest.fail("drawn"))
+            lw.visualization.film(
+                model, qs, path=tmp_path / "a.mp4", progress=lambda part: pytest.fail("drawn")
+            )
     ffmpeg = pytest.importorskip("imageio_ffmpeg").get_ffmpeg_exe()
     made = lw.visualization.film(model, qs, None, tmp_path / "a.mp4", size=(121, 91))
     read = subprocess.run(
@@ -573,7 +575,10 @@ def test_the_handle(viser: object, tmp_path: Path) -> None:
         viewer._shown = dict.fromkeys(viewer._shown, True)
         assert viewer.move("a", viewer.sliders.value("a") + 0.2) == "" and gap(model, viewer.q) < 1e-9
         assert set(viewer._arrows) == {"joint torques", "contact forces"}
-        assert "goes from" in viewer.move("a", 99.0) and "goes from" in viewer._status.content
+        assert (
+            "expected a value from" in viewer.move("a", 99.0)
+            and "expected a value from" in viewer._status.content
+        )
         viewer.show(q)
         assert np.array_equal(viewer.q, q)
         with pytest.raises(lw.ModelError, match="no independent coordinate"):
@@ -590,7 +595,7 @@ def test_the_command_serves_a_file_with_its_log(
     assert main(["view", "arm", "--log", log, "--seconds", "0.2", "--port", "9340"]) == 0
     assert "http://localhost:93" in capsys.readouterr().out
     assert main(["view", "four_bar", "--log", log, "--seconds", "0.2"]) == 3  # of another robot
-    assert "the log's q has shape" in capsys.readouterr().err
+    assert "log: q: expected shape" in capsys.readouterr().err
 
 
 def test_playing_goes_on_in_the_log_and_pauses(viser: object) -> None:

@@ -139,7 +139,7 @@ def _draw_films(model: lw.Model, folder: Path, *motions: tuple[np.ndarray, np.nd
             progress.part = first + part / 2
 
         for k, (path, (t, q)) in enumerate(zip(paths, motions)):
-            film(model, q, t, path, told=partial(set_part, k / 2))
+            film(model, q, t, path, progress=partial(set_part, k / 2))
     return paths
 
 

@@ -255,12 +255,12 @@ def plot(t: np.ndarray, lines: dict[str, np.ndarray]) -> list[str]:
     return parts
 
 
-def cells(share: np.ndarray, left: float, width: float, height: float) -> list[str]:
+def cells(share: np.ndarray, left_edge: float, width: float, height: float) -> list[str]:
     """Return one path per colour for a map of fractions, (rows, columns), with cells of a size."""
     paths: dict[str, list[str]] = {}
     for (row, column), fraction in np.ndenumerate(share):
         colour = blend(ROTATION_COLOURS, round(64 * float(fraction)) / 64)
-        corner = f"M{left + column * width:.1f} {row * height:.1f}"
+        corner = f"M{left_edge + column * width:.1f} {row * height:.1f}"
         paths.setdefault(colour, []).append(f"{corner}h{width:.1f}v{height:.1f}h-{width:.1f}z")
     return [f'<path d="{"".join(d)}" fill="{colour}" stroke="none"/>' for colour, d in paths.items()]
 

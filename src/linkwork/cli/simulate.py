@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         file = args.robot if os.path.exists(args.robot) else None  # whose visuals are shown
         with working("drawing the film") as progress:
             set_part = partial(setattr, progress, "part")
-            film(model, log.q[0], log.t, output_path(args.film), file=file, told=set_part)
+            film(model, log.q[0], log.t, output_path(args.film), file=file, progress=set_part)
         summary["film"] = args.film
     if args.json:
         print(as_json(summary))

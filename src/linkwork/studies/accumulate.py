@@ -3,8 +3,8 @@ finish.
 
 Samples are cut into blocks of a fixed size, counted from sample 0. Each block is summarised by itself, and
 summaries are merged along one binary tree over the blocks' numbers: node (level, k) covers blocks k 2**level
-to (k + 1) 2**level - 1. Whoever computes a node computes the same merges. What remains at the end, where the
-number of blocks is no power of two, is merged from the right.
+to (k + 1) 2**level - 1. Every worker computes a node by the same merges. If the number of blocks is not a
+power of two, the remaining nodes are merged from the right.
 """
 
 from __future__ import annotations

@@ -38,9 +38,7 @@ class Rows:
 
 
 class ChunkResult(NamedTuple):
-    """What comes back of samples `first` to `last - 1`: summaries, and the bytes of a file where rows are
-    kept.
-    """
+    """Result of samples `first` to `last - 1`: summaries, and the bytes of a file if rows are stored."""
 
     first: int
     last: int
@@ -117,19 +115,19 @@ def compute_rows(study: Study, first: int, last: int) -> Rows:
     return result
 
 
-def _widened(target: np.ndarray, chosen: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _widened(target: np.ndarray, selected: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return values of models of different sizes in one array, filled up with NaN."""
     shape = np.maximum(target.shape[1:], x.shape[1:])
     wide = np.full((len(target), *shape), np.nan)
     inside: Any = tuple(map(slice, target.shape[1:]))
-    own: Any = tuple(map(slice, x.shape[1:]))
+    filled: Any = tuple(map(slice, x.shape[1:]))
     wide[(slice(None), *inside)] = target
-    wide[(chosen, *own)] = x
+    wide[(selected, *filled)] = x
     return wide
 
 
 def model_numbers(study: Study, index: np.ndarray, drawn: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the model of each sample: as the sampler says, else one after the other."""
+    """Return the model of each sample: chosen by the sampler, or cyclically."""
     count = len(study.models)
     if "model" not in study.sampler.names:
         return index % count
@@ -174,7 +172,7 @@ def compute_batch(
     record_every: int | None = None,
     scope: Any = None,
 ) -> Batch:
-    """Return what outputs see of samples of one model; in a `scope` of a GPU, states stay there."""
+    """Return the samples of one model as arguments of outputs; in a `scope` of a GPU, states stay there."""
     model = study.models[number]
     described = study.space.described[number]
     rows = len(index)
@@ -189,7 +187,7 @@ def compute_batch(
     q, v = (None, None) if done.motion is None else (done.motion.q, done.motion.v)
     if scope is None and done.motion is not None:
         q, v = np.asarray(q), np.asarray(v)
-    given = arguments.parameters
+    parameters = arguments.parameters
     arrays = arguments.arrays
     status = done.status
     if model.loops and "q" in arrays:  # values are finite: NaN is what `integrate` returns for open loops
@@ -199,7 +197,7 @@ def compute_batch(
         model,
         index,
         values,
-        given,
+        parameters,
         status,
         done.steps,
         q,

@@ -209,7 +209,7 @@ class Choice(Distribution):
 @final
 @dataclass(frozen=True, eq=False)
 class Constant(Distribution):
-    """The same value in every sample."""
+    """Constant: one value in all samples."""
 
     value: Any
 

@@ -1,6 +1,4 @@
-"""The loop that drives a study: hands out chunks, keeps few of them under way, writes files and merges
-summaries.
-"""
+"""Driver of a study: submits chunks, writes their files and merges their summaries."""
 
 from __future__ import annotations
 
@@ -83,12 +81,12 @@ def _tree(study: Study) -> MergeTree[list[State]]:
 
 def _drive(
     running: Executor, missing: deque[tuple[int, int]], folder: StudyFolder | None, tree: MergeTree[list[State]],
-    shown: Progress,
+    progress: Progress,
 ) -> None:  # fmt: skip
     """Hand out chunks as long as fewer are under way than the executor's capacity.
 
-    Where chunks fail, the error of the first of them in the order of samples is raised, whichever executor runs
-    and however many workers it has: chunks before a failed one are waited for.
+    If chunks fail, the error of the first of them in the order of samples is raised, for any executor and number
+    of workers: chunks before a failed one are completed first.
     """
     under_way: set[int] = set()
     failure: ChunkFailure | None = None
@@ -112,7 +110,7 @@ def _drive(
                     raise StudyError("study: a worker returned no file")
                 folder.write(result.first, result.file)
             _add(tree, result.nodes)
-            shown.add(result.last - result.first, result.counts)
+            progress.add(result.last - result.first, result.counts)
 
 
 def _add(tree: MergeTree[list[State]], nodes: Nodes) -> None:

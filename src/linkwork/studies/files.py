@@ -58,8 +58,10 @@ def study_from_table(content: Mapping[str, Any], folder: Path) -> studies.Study:
         raise StudyError("study: expected model, and either [rollout] or [function]")
     names = content["model"] if isinstance(content["model"], list) else [content["model"]]
     models = [_model(name, folder) for name in names]
-    outputs = {name: _output(name, given) for name, given in content.get("outputs", {}).items()}
-    reductions = {name: _reduction(name, given) for name, given in content.get("reductions", {}).items()}
+    outputs = {name: _output(name, definition) for name, definition in content.get("outputs", {}).items()}
+    reductions = {
+        name: _reduction(name, definition) for name, definition in content.get("reductions", {}).items()
+    }
     options = {name: content[name] for name in STUDY_KEYS if name in content}
     model = models[0] if len(models) == 1 else models
     return studies.Study(
@@ -76,32 +78,34 @@ def _model(name: Any, folder: Path) -> Any:
 
 
 def _sampler(content: Mapping[str, Any]) -> studies.Sampler:
-    given = dict(content.get("sampler", {"kind": "random"}))
-    kind = given.pop("kind", "random")
+    options = dict(content.get("sampler", {"kind": "random"}))
+    kind = options.pop("kind", "random")
     vary = content.get("vary", {})
     if kind == "grid":
         return studies.Grid(vary)
     if kind not in SAMPLERS:
         raise StudyError(f"study: sampler: expected one of {', '.join([*SAMPLERS, 'grid'])}, got {kind!r}")
-    return _called(SAMPLERS[kind], {name: _distribution(name, each) for name, each in vary.items()}, **given)
+    return _called(
+        SAMPLERS[kind], {name: _distribution(name, each) for name, each in vary.items()}, **options
+    )
 
 
 def _class_name(word: str) -> str:
     return "".join(part.capitalize() for part in word.split("_"))
 
 
-def _distribution(name: str, given: Any) -> studies.Distribution:
+def _distribution(name: str, definition: Any) -> studies.Distribution:
     """Return `{ uniform = [low, high] }`, or `{ scale = { uniform = [...] }, shared = true }`."""
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(definition, Mapping) or not definition:
         raise StudyError(
-            f"study: vary: {name}: expected a distribution such as {{ uniform = [0, 1] }}, got {given!r}"
+            f"study: vary: {name}: expected a distribution such as {{ uniform = [0, 1] }}, got {definition!r}"
         )
-    word, *remaining = given
+    word, *remaining = definition
     kind = getattr(studies, _class_name(word), None)
     if not (isinstance(kind, type) and issubclass(kind, studies.Distribution)):
         raise StudyError(f"study: vary: {name}: unknown distribution {word!r}")
-    options = {other: given[other] for other in remaining}
-    inside = given[word]
+    options = {other: definition[other] for other in remaining}
+    inside = definition[word]
     if kind in (studies.Scale, studies.Offset):
         return _called(kind, _distribution(name, inside), **options)
     if kind in (studies.Choice, studies.Constant):
@@ -114,8 +118,10 @@ def _distribution(name: str, given: Any) -> studies.Distribution:
 def _task(content: Mapping[str, Any]) -> Any:
     if "rollout" in content:
         return _called(studies.RolloutTask, **content["rollout"])
-    given = dict(content["function"])
-    return _called(studies.FunctionTask, _function(given.pop("name", None)), given.pop("arrays", {}), given)
+    options = dict(content["function"])
+    return _called(
+        studies.FunctionTask, _function(options.pop("name", None)), options.pop("arrays", {}), options
+    )
 
 
 def _function(name: Any) -> ModelFunction:
@@ -127,30 +133,32 @@ def _function(name: Any) -> ModelFunction:
     return result
 
 
-def _output(name: str, given: Any) -> Any:
+def _output(name: str, definition: Any) -> Any:
     """Return a name, or a function of the last state: "kinetic_energy", or a table with its options."""
-    if isinstance(given, Mapping):
-        options = dict(given)
+    if isinstance(definition, Mapping):
+        options = dict(definition)
         return _called(studies.Final, _function(options.pop("function", None)), options)
-    if isinstance(given, str) and isinstance(getattr(linkwork, given, None), ModelFunction):
-        return _called(studies.Final, _function(given))
-    return given
+    if isinstance(definition, str) and isinstance(getattr(linkwork, definition, None), ModelFunction):
+        return _called(studies.Final, _function(definition))
+    return definition
 
 
-def _reduction(name: str, given: Any) -> studies.Reduction:
+def _reduction(name: str, definition: Any) -> studies.Reduction:
     """Return `{ mean = "energy" }`, with further options after it."""
-    if isinstance(given, str):
-        given = {given: None}
-    if not isinstance(given, Mapping) or not given:
+    if isinstance(definition, str):
+        definition = {definition: None}
+    if not isinstance(definition, Mapping) or not definition:
         raise StudyError(
-            f"study: reductions: {name}: expected a table such as {{ mean = 'energy' }}, got {given!r}"
+            f"study: reductions: {name}: expected a table such as {{ mean = 'energy' }}, got {definition!r}"
         )
-    word, *remaining = given
+    word, *remaining = definition
     kind = getattr(studies, _class_name(word), None)
     if not (isinstance(kind, type) and issubclass(kind, studies.Reduction)) or kind is studies.Reduction:
         raise StudyError(f"study: reductions: {name}: unknown reduction {word!r}")
     return _called(
-        kind, *([] if given[word] is None else [given[word]]), **{other: given[other] for other in remaining}
+        kind,
+        *([] if definition[word] is None else [definition[word]]),
+        **{other: definition[other] for other in remaining},
     )
 
 

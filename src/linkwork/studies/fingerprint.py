@@ -47,8 +47,8 @@ def describe(value: Any) -> str:
 
 def _describe_function(function: FunctionType) -> str:
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    own = (_code(function.__code__), function.__defaults__, function.__kwdefaults__, cells)
-    code = hashlib.sha256(describe(own).encode()).hexdigest()
+    content = (_code(function.__code__), function.__defaults__, function.__kwdefaults__, cells)
+    code = hashlib.sha256(describe(content).encode()).hexdigest()
     return f"function({function.__qualname__},{code})"
 
 

@@ -57,7 +57,7 @@ class Gradient:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is a gradient by."""
+        """The arrays and parameters with respect to which the gradient is taken."""
         return (self.wrt,) if isinstance(self.wrt, str) else tuple(self.wrt)
 
     def __call__(self, batch: Batch) -> np.ndarray:
@@ -69,11 +69,11 @@ class Gradient:
         steps = task.steps
         dt = task.dt
         tau = np.broadcast_to(batch.arrays.get("tau", np.zeros(model.nv)), (rows, model.nv))
-        own = dict(batch.parameters)
+        parameters = dict(batch.parameters)
         expected = [name for name in self.names if name not in STATE]
         numbers = {
             name: np.broadcast_to(_nominal(model, name), _shape(rows, model, name)) for name in expected
-        } | own
+        } | parameters
         result = self._of_cost(batch, expected, numbers)
         by_q = result["q"]
         by_v = result["v"]
@@ -106,13 +106,13 @@ class Gradient:
         return full
 
     def _of_cost(
-        self, batch: Batch, wanted: list[str], numbers: Mapping[str, np.ndarray]
+        self, batch: Batch, wrt: list[str], numbers: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """Return the cost's own gradients by q, v and parameters."""
         assert batch.q is not None and batch.v is not None
         states = self.cost.required
-        remaining = [name for name in numbers if name not in wanted]
-        backward = vjp(self.cost, batch.model, wrt=(*states, *wanted), parameters=remaining, **self.options)
+        remaining = [name for name in numbers if name not in wrt]
+        backward = vjp(self.cost, batch.model, wrt=(*states, *wrt), parameters=remaining, **self.options)
         shapes = [array.shape for array in backward.inputs if array.name.startswith("bar_")]
         if len(shapes) != 1 or int(np.prod(shapes[0], dtype=int)) != 1:
             raise StudyError(f"Gradient: cost: expected a scalar function, got outputs of shapes {shapes}")
@@ -120,7 +120,7 @@ class Gradient:
         weight = np.ones((len(batch.index), *shapes[0]))
         bars = backward(*arrays, weight, **_named(numbers))[1:]
         result = {"v": np.zeros((len(batch.index), batch.model.nv))}
-        return result | dict(zip((*states, *wanted), bars, strict=True))
+        return result | dict(zip((*states, *wrt), bars, strict=True))
 
     def _check(self, batch: Batch) -> None:
         """Raise StudyError if the task is not one that has these gradients."""

@@ -23,7 +23,7 @@ def format_seconds(seconds: float) -> str:
 
 
 class Progress:
-    """What has been computed, printed to standard error as one line that is overwritten."""
+    """Progress of a study, printed to standard error as one line that is overwritten."""
 
     def __init__(self, name: str, samples: int, accepted: tuple[int, ...], shown: bool | None) -> None:
         self.name = name

@@ -165,15 +165,15 @@ def arguments_of(
     return result
 
 
-def _place_on_manifold(model: Model, found: Arguments) -> None:
+def _place_on_manifold(model: Model, arguments: Arguments) -> None:
     """Replace q by the configuration that "dq" leads to, with loops closed for the varied geometry."""
-    step = found.arrays.pop("dq", None)
-    moved = {name: x for name, x in found.parameters.items() if name.partition("@")[0] in MOVES_LOOPS}
+    step = arguments.arrays.pop("dq", None)
+    moved = {name: x for name, x in arguments.parameters.items() if name.partition("@")[0] in MOVES_LOOPS}
     if model.loops and moved:
-        found.arrays["q"] = close_loops(model, found.arrays["q"], parameters=moved)[0]
+        arguments.arrays["q"] = close_loops(model, arguments.arrays["q"], parameters=moved)[0]
     if step is not None:
-        found.arrays["q"] = integrate(
-            model, found.arrays["q"], step, **({"parameters": moved} if moved else {})
+        arguments.arrays["q"] = integrate(
+            model, arguments.arrays["q"], step, **({"parameters": moved} if moved else {})
         )
 
 

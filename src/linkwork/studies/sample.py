@@ -57,8 +57,8 @@ class Sample:
         model = study.models[number]
         assigned = study.sampler.assign(study.space, number, drawn)
         values = check_values(study.sampler.names, assigned, study.space.described[number], index, 1)
-        given = arguments_of(model, values, study.starts[number], 1)
-        parts = ({name: np.array(x[0]) for name, x in each.items()} for each in given)
+        arguments = arguments_of(model, values, study.starts[number], 1)
+        parts = ({name: np.array(x[0]) for name, x in each.items()} for each in arguments)
         return cls(study, index, model, number, {name: np.array(x[0]) for name, x in values.items()}, *parts)
 
     @property
@@ -101,7 +101,7 @@ class Sample:
 
     @property
     def status(self) -> Status:
-        """How the sample ends."""
+        """The status at the end of the sample."""
         return Status(int(self._batch(None).status[0]))
 
     def outputs(self) -> dict[str, np.ndarray]:

@@ -1,6 +1,4 @@
-"""Samplers: which values each sample of a study has. Those of sample i follow from the study's seed and i
-alone.
-"""
+"""Samplers, which give every sample of a study its values, as a function of seed and sample number alone."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ Values = dict[str, np.ndarray]
 
 
 class Space(NamedTuple):
-    """What a sampler is asked for: the study's seed and size, and the quantities of every model of the
-    family.
-    """
+    """Sampling problem: the study's seed and size, and the quantities of every model of the family."""
 
     seed: int
     samples: int

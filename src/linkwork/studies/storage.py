@@ -115,8 +115,8 @@ class StudyFolder:
             try:
                 nodes = read_chunk(path, self._checksum, first, chunks[first])
             except DamagedFile as error:
-                what = "computed again" if repair else "left out"
-                warnings.warn(f"study: {path}: {error}; the chunk is {what}", UserWarning, stacklevel=2)
+                action = "computed again" if repair else "left out"
+                warnings.warn(f"study: {path}: {error}; the chunk is {action}", UserWarning, stacklevel=2)
                 if repair:
                     path.unlink()
                 continue

@@ -175,7 +175,7 @@ class Study:
 
     @cached_property
     def summaries(self) -> tuple[Reduction, ...]:
-        """What is summarised: the number of samples by status, and each reduction that shares no other's
+        """Summaries of the samples: the number of samples by status, and each reduction that shares no other's
         summary.
         """
         _ = self._shapes

@@ -36,7 +36,7 @@ class TaskResult(NamedTuple):
 
 
 class Task:
-    """What a study asks of every sample."""
+    """Computation that a study runs for every sample."""
 
     def quantities(self, model: Model) -> dict[str, tuple[int, ...]]:
         """Return the arrays that it takes, with the shape of one sample's."""

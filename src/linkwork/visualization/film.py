@@ -35,7 +35,7 @@ from linkwork.visualization.shapes import box, ellipsoid, rod
 
 SIZE = (1280, 720)  # [px]
 RATE = 20.0  # pictures in a second of film
-MOST = 600  # of them
+MAX_PICTURES = 600  # of them
 FACES = 2000  # of one body: more would take long, and not be seen
 MOMENTS = 5  # in a picture of a motion
 # colours of loop rods and of joints that close loops
@@ -53,7 +53,7 @@ def film(
     size: tuple[int, int] = SIZE,
     file: str | os.PathLike[str] | None = None,
     folders: Iterable[str | os.PathLike[str]] = (),
-    told: Callable[[float], None] = lambda part: None,
+    progress: Callable[[float], None] = lambda part: None,
 ) -> Path:
     """Write a film of configurations q, (n, nq), at times t [s], (n,), or a picture of one, (nq,); return its
     path.
@@ -79,7 +79,7 @@ def film(
     seen = scene(model, file=file, folders=folders)
     seen.meshes.update({k: mesh.simplified(FACES) for k, mesh in seen.meshes.items()})
     if suffix in (".gif", ".mp4"):
-        pictures, seconds = _pictures(seen, qs, times, size, told)
+        pictures, seconds = _pictures(seen, qs, times, size, progress)
         (write_gif if suffix == ".gif" else write_mp4)(where, pictures, seconds)
     else:
         selected = np.unique(np.linspace(0, len(qs) - 1, MOMENTS).round().astype(int))
@@ -109,10 +109,10 @@ def checked_suffix(path: Path) -> str:
 
 
 def _pictures(
-    seen: Scene, qs: np.ndarray, times: np.ndarray, size: tuple[int, int], told: Callable[[float], None]
+    seen: Scene, qs: np.ndarray, times: np.ndarray, size: tuple[int, int], progress: Callable[[float], None]
 ) -> tuple[list[np.ndarray], float]:
     """Return the pictures of a film, and how long each is seen [s]."""
-    count = int(np.clip(round((times[-1] - times[0]) * RATE) + 1, 1, MOST))
+    count = int(np.clip(round((times[-1] - times[0]) * RATE) + 1, 1, MAX_PICTURES))
     moments = np.linspace(times[0], times[-1], count)
     selected = np.clip(np.searchsorted(times, moments - 1e-9), 0, len(times) - 1)
     poses = _poses(seen.model, qs[selected])
@@ -122,7 +122,7 @@ def _pictures(
     pictures = []
     for k, pose in enumerate(poses):
         pictures.append(smooth_pixels(camera, _solids(seen, pose), ground, plain_ground))
-        told((k + 1) / len(poses))
+        progress((k + 1) / len(poses))
     return pictures, float(moments[-1] - moments[0]) / (count - 1) if count > 1 else 1.0
 
 

@@ -29,28 +29,28 @@ def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
         )
     q = _row(words["q"], 2, row)
     if q.ndim != 2 or q.shape[1] != model.nq or not len(q):
-        raise ShapeError(f"the log's q has shape {np.shape(words['q'])}, not (n, {model.nq})")
+        raise ShapeError(f"log: q: expected shape (n, {model.nq}), got {np.shape(words['q'])}")
     t = np.asarray(words["t"], dtype=float) if "t" in words else np.arange(len(q)) / 60.0
     if t.shape != (len(q),) or not np.isfinite(t).all() or np.any(np.diff(t) < 0):
         raise ShapeError(f"log: t: expected finite increasing times of shape ({len(q)},), got {t.shape}")
     more: dict[str, np.ndarray] = {}
-    for word, own in (("tau", (model.nv,)), ("points", (None, 3)), ("forces", (None, 3))):
+    for word, shape in (("tau", (model.nv,)), ("points", (None, 3)), ("forces", (None, 3))):
         if word in words:
-            x = _row(words[word], 1 + len(own), row)
-            fits = x.ndim == 1 + len(own) and all(n in (None, m) for n, m in zip(own, x.shape[1:]))
+            x = _row(words[word], 1 + len(shape), row)
+            fits = x.ndim == 1 + len(shape) and all(n in (None, m) for n, m in zip(shape, x.shape[1:]))
             if not fits or len(x) != len(q):
                 raise ShapeError(
-                    f"the log's {word} has shape {np.shape(words[word])}, which does not go with its q"
+                    f"log: {word}: expected one row for each of the {len(q)} states, got shape {np.shape(words[word])}"
                 )
             more[word] = x
     if ("points" in more) != ("forces" in more) or (
         "points" in more and more["points"].shape != more["forces"].shape
     ):
-        raise ShapeError("a log needs both 'points' and 'forces', of the same shape")
+        raise ShapeError("log: expected 'points' and 'forces' of the same shape")
     fine = np.isfinite(q).all(axis=1)
     n = len(q) if fine.all() else int(np.argmin(fine))
     if not n:
-        raise ModelError("the log's first state is not finite")
+        raise ModelError("log: the first state is not finite")
     retained = {word: x[:n] for word, x in more.items()}
     return Log(
         t[:n], q[:n], tau=retained.get("tau"), points=retained.get("points"), forces=retained.get("forces")
@@ -58,23 +58,25 @@ def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
 
 
 def _row(x: Any, dims: int, row: int) -> np.ndarray:
-    """Return one row of a batch, or what is no batch."""
+    """Return one row of a batch, or an array without a batch dimension."""
     array = np.asarray(x, dtype=float)
     if array.ndim <= dims:
         return array
     flat = array.reshape(-1, *array.shape[array.ndim - dims :])
     if not 0 <= row < len(flat):
-        raise ModelError(f"the log has {len(flat)} rows, and no row {row}")
+        raise ModelError(f"log: row: expected 0 to {len(flat) - 1}, got {row}")
     return flat[row]
 
 
-def _words(given: Any) -> dict[str, Any]:
-    if isinstance(given, (str, os.PathLike)):
-        return read_arrays(given, WORDS)
-    if isinstance(given, Log):
-        return {word: x for word in WORDS if (x := getattr(given, word)) is not None}
-    if isinstance(given, Mapping):
-        return {str(word): x for word, x in given.items() if x is not None}
-    if hasattr(given, "_asdict"):
-        return {word: x for word, x in given._asdict().items() if word in WORDS}
-    raise ModelError(f"log: expected a Log, a mapping, a Rollout or an .npz file, got {type(given).__name__}")
+def _words(source: Any) -> dict[str, Any]:
+    if isinstance(source, (str, os.PathLike)):
+        return read_arrays(source, WORDS)
+    if isinstance(source, Log):
+        return {word: x for word in WORDS if (x := getattr(source, word)) is not None}
+    if isinstance(source, Mapping):
+        return {str(word): x for word, x in source.items() if x is not None}
+    if hasattr(source, "_asdict"):
+        return {word: x for word, x in source._asdict().items() if word in WORDS}
+    raise ModelError(
+        f"log: expected a Log, a mapping, a Rollout or an .npz file, got {type(source).__name__}"
+    )

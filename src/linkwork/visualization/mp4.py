@@ -25,18 +25,20 @@ def ffmpeg() -> str:
 
 
 def write_mp4(path: Path, pictures: Sequence[np.ndarray], seconds: float) -> None:
-    """Write pictures, each (height, width, 3) of bytes, that follow each other after so many seconds."""
+    """Write pictures, (height, width, 3) bytes each, shown for `seconds` each."""
     height, width, _ = pictures[0].shape
-    pad = ((0, height % 2), (0, width % 2), (0, 0))  # its colours are for squares of four pixels
+    pad = ((0, height % 2), (0, width % 2), (0, 0))  # yuv420p needs even sizes
     data = b"".join(np.pad(picture, pad, mode="edge").tobytes() for picture in pictures)
     size = f"{width + width % 2}x{height + height % 2}"
-    given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", repr(1.0 / seconds), "-i", "-"]
-    made = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", str(path.absolute())]
+    input_options = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", repr(1.0 / seconds), "-i", "-"]
+    output_options = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", str(path.absolute())]
     done = subprocess.run(
-        [ffmpeg(), "-y", "-loglevel", "error", *given, *made], input=data, capture_output=True
+        [ffmpeg(), "-y", "-loglevel", "error", *input_options, *output_options],
+        input=data,
+        capture_output=True,
     )
     if done.returncode:
-        told = done.stderr.decode(errors="replace").strip().splitlines()
+        messages = done.stderr.decode(errors="replace").strip().splitlines()
         raise LinkworkError(
-            f"film: ffmpeg cannot write {printable(path, 500)}: {plain(told[-1] if told else 'it ended')}"
+            f"film: ffmpeg cannot write {printable(path, 500)}: {plain(messages[-1] if messages else 'it ended')}"
         )

@@ -36,12 +36,11 @@ class Slider:
 
 
 class Sliders:
-    """A configuration `q` of a model, moved by its independent coordinates; q is always closed.
+    """Configuration `q` of a model, moved by its independent coordinates, with all loops closed.
 
-    Constrained loops are moved as embedded ones, where they can be embedded: then fewer coordinates are
-    independent. A coordinate of a joint with more coordinates than velocities (a free or a spherical one) is
-    the component of the motion that leads there from its neutral coordinates. Where the neutral state is
-    singular, q begins near it, and `note` says so.
+    Constrained loops are embedded if possible, so that fewer coordinates are independent. A coordinate of a
+    joint with more coordinates than velocities (free or spherical) is the component of the motion from its
+    neutral coordinates. If the neutral state is singular, q starts near it, with an explanation in `note`.
     """
 
     def __init__(self, model: Model) -> None:
@@ -58,71 +57,71 @@ class Sliders:
         for seed in range(8):
             near = self.model.random_state(seed)[0]
             if self._is_regular(near):
-                self.note = "the neutral state is singular: this is another one"
+                self.note = "the neutral state is singular; a nearby state is shown"
                 return near
-        self.note = "the neutral state is singular: some coordinates cannot be moved from here"
+        self.note = "the neutral state is singular; some coordinates cannot be moved"
         return q
 
     def _is_regular(self, q: np.ndarray) -> bool:
         return bool(np.all(loop_conditioning(self.model, q) > SINGULAR))
 
     def value(self, name: str) -> float:
-        """Return a coordinate in the state of now [rad or m]."""
+        """Return a coordinate of the current configuration [rad or m]."""
         slider = self.sliders[self._place(name)]
-        own = self.q[slider.joint.q_slice]
+        coordinates = self.q[slider.joint.q_slice]
         kind = slider.joint.kind
-        return float(np.asarray(kind.difference(kind.neutral(), own), dtype=float)[slider.component])
+        return float(np.asarray(kind.difference(kind.neutral(), coordinates), dtype=float)[slider.component])
 
     def values(self) -> dict[str, float]:
-        """Return all of them, by name."""
+        """Return all coordinates, by name."""
         return {slider.name: self.value(slider.name) for slider in self.sliders}
 
     def move(self, name: str, value: float) -> str:
-        """Move one coordinate; what is said where that is refused, "" where it is done. A refused move leaves
-        q as it was.
-        """
+        """Move one coordinate; return "", or why the move failed, which leaves q unchanged."""
         place = self._place(name)
         slider = self.sliders[place]
         if not np.isfinite(value):
-            return f"{printable(name)!r} expected a finite number, got {value}"
+            return f"{printable(name)!r}: expected a finite number, got {value}"
         if not slider.lower - 1e-9 <= value <= slider.upper + 1e-9:
             return (
-                f"{printable(name)!r} goes from {slider.lower:.4g} to {slider.upper:.4g}, not to {value:.4g}"
+                f"{printable(name)!r}: expected a value from {slider.lower:.4g} to {slider.upper:.4g}, got "
+                f"{value:.4g}"
             )
         before = self.q
-        way = value - self.value(name)
+        distance = value - self.value(name)
+        steps = max(1, int(np.ceil(abs(distance) / STEP)))
         motion = np.zeros(self.model.nv)
-        motion[place] = way / max(1, int(np.ceil(abs(way) / STEP)))
+        motion[place] = distance / steps
         try:
-            for _ in range(max(1, int(np.ceil(abs(way) / STEP)))):
+            for _ in range(steps):
                 self.q = self._closed(integrate(self.model, self.q, motion))
         except ClosureError:
             self.q = before
             loops = join_names([repr(printable(loop.name)) for loop in self.model.loops])
-            return f"{printable(name)!r} cannot go to {value:.4g}: {loops} cannot be closed on the way"
+            return f"{printable(name)!r} cannot move to {value:.4g}: {loops} cannot be closed along the way"
         return ""
 
     def _closed(self, q: np.ndarray) -> np.ndarray:
         if not self.model.loops:
             return q
-        closed, left = close_loops(self.model, q)
-        if not left < OPEN:
+        closed, residual = close_loops(self.model, q)
+        if not residual < OPEN:
             raise ClosureError("open")
         return closed
 
     def place_at(self, q: Any) -> None:
-        """Go to a configuration, (nq,), as it is: that of a log, say."""
-        given = np.asarray(q, dtype=float)
-        if given.shape != (self.model.nq,):
-            raise ShapeError(f"q has shape {given.shape}, not ({self.model.nq},)")
-        self.q = given
+        """Set the configuration, (nq,), without closing loops."""
+        configuration = np.asarray(q, dtype=float)
+        if configuration.shape != (self.model.nq,):
+            raise ShapeError(f"q: expected shape ({self.model.nq},), got {configuration.shape}")
+        self.q = configuration
 
     def openness(self) -> float:
         """Return the largest violation of any loop's equations [m or rad]."""
         return float(close_loops(self.model, self.q)[1]) if self.model.loops else 0.0
 
     def beyond_limits(self) -> list[str]:
-        """Return the joints that are beyond their limits now: dependent ones can be."""
+        """Return the joints beyond their limits, which dependent joints may exceed."""
         return [
             joint.name
             for joint in self.model.joints

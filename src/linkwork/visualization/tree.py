@@ -52,8 +52,10 @@ def draw_tree(model: Model, *, paint: Paint = as_is, unicode: bool = True) -> st
         independent = cluster.get(k) is not None and bool(joint.v_names) and set(joint.v_names) <= free
         kind = f"{type(joint.kind).__name__.lower()} {plain(joint.name)}{'*' if independent else ''}"
         rows.append((before + (last if is_last else fork) + plain(body.name), kind, f"{body.mass:.4g} kg", k))
-        own = children.get(k, [])
-        waiting += [(c, before + ("   " if is_last else bar), c == own[-1]) for c in reversed(own)]
+        child_joints = children.get(k, [])
+        waiting += [
+            (c, before + ("   " if is_last else bar), c == child_joints[-1]) for c in reversed(child_joints)
+        ]
     widths = [max(map(len, column)) for column in list(zip(*rows))[:3]]
     lines = []
     for name, kind, mass, k in rows:

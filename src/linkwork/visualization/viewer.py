@@ -1,6 +1,4 @@
-"""The viewer in the browser, by viser: sliders that keep loops closed, clusters, frames, forces, and logs to
-play.
-"""
+"""Viewer in the browser, by viser: sliders that keep loops closed, clusters, frames, forces, and logs."""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LinkworkError, MissingPackageError, ModelError
-from linkwork.functions.dynamics import gravity_force
 from linkwork.functions.energy import center_of_mass
 from linkwork.functions.kinematics import forward_kinematics
 from linkwork.mechanism.names import join_names, plain, printable
 from linkwork.model import GROUND, Model
 from linkwork.model.report import count
 from linkwork.simulation.log import Log
+from linkwork.visualization.arrows import Arrows, contact_arrows, torque_arrows
 from linkwork.visualization.log import as_log
 from linkwork.visualization.scene import Scene, scene
 from linkwork.visualization.sliders import Sliders
@@ -31,9 +29,9 @@ GREY = (170, 176, 182)
 RED = (208, 64, 64)
 BLUE = (40, 110, 200)
 GREEN = (60, 150, 80)
-DIGITS = 4  # of what sliders show
-RATE = 30.0  # states shown in a second while a log plays
-OPTIONS = {  # what can be shown, and whether it is at first
+DIGITS = 4  # decimals of sliders
+RATE = 30.0  # frames per second while a log plays
+OPTIONS = {  # drawable parts, and whether they are shown at first
     "bodies": True,
     "clusters": True,
     "inertia ellipsoids": False,
@@ -54,15 +52,34 @@ def view(
     port: int = 8080,
     row: int = 0,
 ) -> Viewer:
-    """Show a model in the browser: returns a handle at once, and serves until `close()` or the end of the
-    process.
+    """Show a model in the browser.
 
-    Sliders move the independent coordinates, and all loops stay closed; a move that cannot be made is refused
-    and said. `log` is a motion to play: a `Log`, a `Rollout`, a mapping with "t" and "q" (and "tau", or
-    "points" and "forces" of contacts), or a file that `linkwork simulate --out` wrote; of many rows, `row` is
-    shown. `file` is the URDF of the model, for its visuals; meshes are opened only in its folder and in
-    `folders`. In a notebook the handle shows the page. Needs viser: pip install 'linkwork[view]'. Only this
-    machine can reach it, unless another `host` is given.
+    Sliders move the independent coordinates with all loops closed; the status line explains moves that fail.
+    The viewer serves in the background until `close()` or the end of the process. In a notebook, the returned
+    viewer displays the page. Needs viser: pip install 'linkwork[view]'.
+
+    Parameters
+    ----------
+    model : Model
+        Model to show.
+    log : Log, Rollout, mapping or path, optional
+        Motion to play. A mapping has "t" and "q", and may have "tau", or "points" and "forces" of contacts; a
+        file is one of `linkwork simulate --out`.
+    file : path, optional
+        URDF of the model, for its visuals.
+    folders : iterable of path, optional
+        Folders in which meshes may be opened besides that of `file`.
+    host : str, optional
+        Address to serve at. The default is reachable from this machine only.
+    port : int, optional
+        Port to serve at.
+    row : int, optional
+        Row of a log with many rows.
+
+    Returns
+    -------
+    Viewer
+        Handle with `url`, `move`, `show`, `scrub` and `close`.
     """
     motion = None if log is None else as_log(model, log, row=row)
     return Viewer(model, motion, scene(model, file=file, folders=folders), host, port)
@@ -81,9 +98,7 @@ def _check_host(host: str) -> None:
 
 
 class Viewer:
-    """A model in the browser at `url`. `q`, (nq,), is the configuration that is shown; `move(name, value)` is
-    a slider.
-    """
+    """Model in the browser at `url`; `q`, (nq,), is its configuration, and `move` moves a slider."""
 
     def __init__(
         self, model: Model, log: Log | None, seen: Scene, host: str = "127.0.0.1", port: int = 8080
@@ -93,12 +108,12 @@ class Viewer:
         self.scene = seen
         self.sliders = Sliders(model)
         self._lock = threading.RLock()
-        self._quiet = False  # while sliders are set from here, they are not asked
+        self._quiet = False  # whether callbacks of sliders are ignored
         self._shown = dict(OPTIONS)
         self._closed = threading.Event()
-        self._state = 0  # of the log
+        self._state = 0  # number of the log's state
         _check_host(host)
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints its address in a box
+        with contextlib.redirect_stdout(io.StringIO()):  # viser prints its address
             self._server = _viser().ViserServer(host=host, port=port, label=plain(model.name), verbose=False)
         self.url = (
             f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self._server.get_port()}"
@@ -118,18 +133,18 @@ class Viewer:
         return self.sliders.q.copy()
 
     def move(self, name: str, value: float) -> str:
-        """Move an independent coordinate, named as in `model.v_names`; why it was refused, or ""."""
+        """Move an independent coordinate, named as in `model.v_names`; return "", or why the move failed."""
         with self._lock:
-            refused = self.sliders.move(name, value)
-            self._say(refused)
+            problem = self.sliders.move(name, value)
+            self._set_status(problem)
             self._draw()
-            return refused
+            return problem
 
     def show(self, q: Any) -> None:
-        """Show a configuration, (nq,), as it is."""
+        """Show a configuration, (nq,), without closing loops."""
         with self._lock:
             self.sliders.place_at(q)
-            self._say("")
+            self._set_status("")
             self._draw()
 
     def scrub(self, seconds: float) -> None:
@@ -170,7 +185,7 @@ class Viewer:
         """Return the page, in a notebook."""
         return f'<iframe src="{self.url}" width="100%" height="560" style="border:0"></iframe>'
 
-    # what is shown
+    # scene and panel
 
     def _compile(self) -> None:
         """Compute first answers of all functions that moving the robot calls, so that they are compiled."""
@@ -259,7 +274,7 @@ class Viewer:
         def moved(_: Any) -> None:
             if not self._quiet:
                 with self._lock:
-                    slider = next(each for each in self.sliders.sliders if each.name == name)
+                    slider = next(s for s in self.sliders.sliders if s.name == name)
                     self.move(name, float(np.clip(control.value, slider.lower, slider.upper)))
 
         return moved
@@ -272,12 +287,12 @@ class Viewer:
 
         return toggled
 
-    def _say(self, refused: str) -> None:
-        beyond = self.sliders.beyond_limits() if not refused else []
-        told = refused or (
+    def _set_status(self, problem: str) -> None:
+        beyond = self.sliders.beyond_limits() if not problem else []
+        message = problem or (
             f"beyond their limits: {join_names([printable(name) for name in beyond], 4)}" if beyond else ""
         )
-        self._status.content = f"⚠️ {_escaped(told)}" if told else ""
+        self._status.content = f"⚠️ {_escaped(message)}" if message else ""
 
     @contextlib.contextmanager
     def _quietly(self) -> Iterator[None]:
@@ -288,7 +303,7 @@ class Viewer:
             self._quiet = False
 
     def _draw(self) -> None:
-        """Put everything where it is in the state of now."""
+        """Update the scene and the panel to the current configuration."""
         q = self.sliders.q
         poses = (
             np.asarray(forward_kinematics(self.model, q), dtype=float)
@@ -308,8 +323,14 @@ class Viewer:
             self._center.visible = self._shown["centre of mass"] and self.model.mass > 0
             if self._center.visible:
                 self._center.position = np.asarray(center_of_mass(self.model, q), dtype=float)
-            self._draw_torques(q, poses)
-            self._draw_contacts()
+            torques: Arrows = []
+            forces: Arrows = []
+            if self._shown["joint torques"]:
+                torques = torque_arrows(self.scene, self.log, self._state, q, poses)
+            if self._shown["contact forces"]:
+                forces = contact_arrows(self.scene, self.log, self._state)
+            self._put_arrows("joint torques", torques, BLUE)
+            self._put_arrows("contact forces", forces, RED)
             for name, control in self._controls.items():
                 control.value = float(
                     np.clip(round(self.sliders.value(name), DIGITS), control.min, control.max)
@@ -317,51 +338,7 @@ class Viewer:
             if self.log is not None:
                 self._time.value = float(self.log.t[self._state])
 
-    def _draw_torques(self, q: np.ndarray, poses: np.ndarray) -> None:
-        """Draw arrows along the axes of independent joints: the log's joint forces, or those that hold the
-        robot still.
-        """
-        arrows = []
-        if self._shown["joint torques"] and self.model.nv:
-            known = self.log.tau if self.log is not None else None
-            tau = (
-                known[self._state]
-                if known is not None
-                else np.asarray(gravity_force(self.model, q), dtype=float)
-            )
-            largest = float(np.abs(tau).max()) or 1.0
-            for name, value in zip(self.model.v_names, tau):
-                joint = next(joint for joint in self.model.joints if name in joint.v_names)
-                S = np.asarray(joint.kind.subspace(q[joint.q_slice]), dtype=float)[
-                    :, joint.v_names.index(name)
-                ]
-                axis = S[:3] if np.any(S[:3]) else S[3:]
-                pose = poses[joint.child]
-                along = pose[:3, :3] @ axis / max(float(np.linalg.norm(axis)), 1e-12)
-                if abs(value) > 1e-3 * largest:
-                    arrows.append(
-                        [pose[:3, 3], pose[:3, 3] + along * 0.25 * self.scene.size * value / largest]
-                    )
-        self._put_arrows("joint torques", arrows, BLUE)
-
-    def _draw_contacts(self) -> None:
-        """Draw arrows of the log's contact forces."""
-        arrows = []
-        log = self.log
-        if (
-            self._shown["contact forces"]
-            and log is not None
-            and log.forces is not None
-            and log.points is not None
-        ):
-            every = log.forces[np.isfinite(log.forces).all(axis=2)]
-            largest = float(np.linalg.norm(every, axis=-1).max(initial=0.0)) or 1.0
-            for point, force in zip(log.points[self._state], log.forces[self._state]):
-                if np.isfinite(force).all() and np.isfinite(point).all() and np.any(force):
-                    arrows.append([point, point + force * 0.5 * self.scene.size / largest])
-        self._put_arrows("contact forces", arrows, RED)
-
-    def _put_arrows(self, name: str, arrows: list[Any], colour: tuple[int, int, int]) -> None:
+    def _put_arrows(self, name: str, arrows: Arrows, colour: tuple[int, int, int]) -> None:
         before = self._arrows.pop(name, None)
         if before is not None:
             before.remove()
@@ -378,8 +355,8 @@ class Viewer:
         while not self._closed.wait(1.0 / RATE):
             now = time.monotonic()
             if self.log is not None and self._playing.value:
-                at = float(self._time.value) + float(self._pace.value) * (now - before)
-                self._advance(at if at <= self.log.t[-1] else float(self.log.t[0]))
+                t = float(self._time.value) + float(self._pace.value) * (now - before)
+                self._advance(t if t <= self.log.t[-1] else float(self.log.t[0]))
             before = now
 
     def _advance(self, seconds: float) -> None:
@@ -387,7 +364,7 @@ class Viewer:
         with self._lock:
             self.scrub(seconds)
             with self._quietly():
-                self._time.value = seconds  # between two states time goes on
+                self._time.value = seconds  # also between two states
 
 
 def _viser() -> Any:
@@ -401,7 +378,7 @@ def _viser() -> Any:
 
 
 def _bounds(seen: Scene, q: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the height of the lowest point of a model, and the middle of it, (3,) [m]."""
+    """Return the height of the lowest point of a model, and the middle of its bounding box, (3,) [m]."""
     if not seen.model.bodies:
         return 0.0, np.zeros(3)
     poses = np.asarray(forward_kinematics(seen.model, q), dtype=float)
@@ -412,9 +389,7 @@ def _bounds(seen: Scene, q: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _wxyz(R: np.ndarray) -> np.ndarray:
-    """Return the unit quaternion w x y z of a rotation: the eigenvector of Bar-Itzhack's matrix, right for
-    every angle.
-    """
+    """Return the unit quaternion w x y z of a rotation: an eigenvector of Bar-Itzhack's matrix, for any angle."""
     K = np.empty((4, 4))
     K[1:, 1:] = R + R.T - np.trace(R) * np.eye(3)
     K[0, 1:] = K[1:, 0] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]

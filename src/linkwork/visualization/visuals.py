@@ -13,7 +13,7 @@ from linkwork.formats.mesh_files import read_mesh
 from linkwork.mechanism.attached import Geometry
 from linkwork.visualization.shapes import box, cylinder, ellipsoid
 
-MOST = 2000  # visuals of a file
+MAX_VISUALS = 2000  # visuals of a file
 
 
 def geometry_meshes(
@@ -25,7 +25,7 @@ def geometry_meshes(
     result: dict[int, list[Mesh]] = {}
     notes: list[str] = []
     read: dict[str, Mesh] = {}
-    for each in [one for one in geometries if one.visual][:MOST]:
+    for each in [one for one in geometries if one.visual][:MAX_VISUALS]:
         try:
             mesh = _shape(each, folders, read)
         except (ModelError, ValueError, IndexError) as error:

@@ -1,4 +1,4 @@
-"""What an executor is."""
+"""Interface of executors."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ def main() -> None:
     hello = receive(requests)
     if hello is None:
         return
-    given = pickle.loads(hello)
-    sys.path[:] = given["path"]
+    setup = pickle.loads(hello)
+    sys.path[:] = setup["path"]
     warnings.simplefilter("ignore")  # the driver has warned
     try:
-        study = pickle.loads(given["study"])
+        study = pickle.loads(setup["study"])
         failure = None
     except Exception as error:
         study = None
@@ -40,7 +40,7 @@ def main() -> None:
             first, last = pickle.loads(request)
             answer: tuple[str, Any] = (
                 "result",
-                tuple(compute_chunk(study, first, last, given["keep_files"])),
+                tuple(compute_chunk(study, first, last, setup["keep_files"])),
             )
         except StudyError as error:
             answer = ("study", str(error))

@@ -1,4 +1,4 @@
-"""What a reduction is: a summary of samples that can be merged, and a result that follows from it."""
+"""Interface of reductions: a mergeable summary of samples, and a result computed from it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Reduction:
 
     @property
     def label(self) -> str:
-        """What its result is called where the study gives no other name."""
+        """The default name of the result."""
         word = type(self).__name__
         name = "".join(f"_{c.lower()}" if c.isupper() else c for c in word).lstrip("_")
         return f"{name}({', '.join(self.outputs)})" if self.outputs else name
