@@ -13,7 +13,7 @@ import pytest
 
 import linkwork as lw
 from linkwork import robots
-from linkwork.cli import balance, biped, cli, demo, demo_picture
+from linkwork.cli import balance, biped, cli, demo, demo_picture, somersault
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL: dict[str, Any] = {"side": 4, "states": 64, "patience": 0.002, "wait": False}
@@ -71,7 +71,7 @@ def test_checks_count_what_is_broken() -> None:
 
 def test_pose_is_symmetric() -> None:
     model = robots.humanoid()
-    q = demo.pose(model, shoulder_roll=0.2, knee=0.5, waist_pitch=0.1)
+    q = somersault.pose(model, shoulder_roll=0.2, knee=0.5, waist_pitch=0.1)
     at = {joint.name: q[joint.q_start] for joint in model.joints[1:]}
     bent = {name: angle for name, angle in at.items() if angle}
     knees = {"left_knee": 0.5, "right_knee": 0.5}
@@ -84,7 +84,7 @@ def test_motors_do_no_more_than_they_can() -> None:
     limit = np.array([joint.max_effort[0] for joint in model.joints[1:]])
     for t in (0.0, 0.2, 0.6):
         q, v = model.random_state(rng)
-        tau = demo.torques(model, q, 30 * v, t, 1.0).astype(float)
+        tau = somersault.torques(model, q, 30 * v, t, 1.0).astype(float)
         assert not tau[:6].any() and (np.abs(tau[6:]) <= limit).all() and np.abs(tau[6:] / limit).max() > 0.9
 
 

@@ -14,49 +14,15 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
+from linkwork.cli.parser import Parser
 from linkwork.cli.robot import add_robot, as_json
 from linkwork.cli.terminal import Paint
 from linkwork.errors import LinkworkError
-from linkwork.mechanism.names import did_you_mean, plain
+from linkwork.mechanism.names import plain
 from linkwork.version import __version__
 
 Run = Callable[[argparse.Namespace], int]
-
-
-class Parser(argparse.ArgumentParser):
-    """Argument parser that suggests similar choices and options."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse arguments; keep them for error messages."""
-        self._words = list(sys.argv[1:] if args is None else args)
-        return super().parse_known_args(args, namespace)
-
-    def _unknown_options(self) -> list[str]:
-        """Return the options of the command line that this parser does not have."""
-        options = (word.partition("=")[0] for word in self._words if word.startswith("--"))
-        return [
-            name
-            for name in options
-            if not any(known.startswith(name) for known in self._option_string_actions)
-        ]
-
-    def error(self, message: str) -> NoReturn:
-        """Print a message with suggestions and exit with status 2."""
-        if message.startswith("the following arguments are required") and (
-            unknown := self._unknown_options()
-        ):
-            message = f"unrecognized arguments: {' '.join(unknown)}"
-        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
-        if choice:
-            message += did_you_mean(choice[1], [word.strip(" '") for word in choice[2].split(",")])
-        option = re.search(r"unrecognized arguments: (--[\w-]+)", message)
-        if option:
-            known = sorted(name.lstrip("-") for name in self._option_string_actions)
-            hint = did_you_mean(option[1].lstrip("-"), known)  # without dashes, which all have in common
-            message += re.sub(r"'(?=\w)", "'--", hint)
-        super().error(plain(message))
 
 
 def _deferred(module: str) -> Run:

@@ -129,3 +129,16 @@ def _bars(model: Model, body: Body, size: float) -> Mesh | None:
     return together(
         [*parts, *(ellipsoid(1.25 * thick).moved(np.eye(3), end) for end in (np.zeros(3), *unique))]
     )
+
+
+def bounds(seen: Scene, q: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the height of the lowest point of a model, and the middle of its bounding box, (3,) [m]."""
+    if not seen.model.bodies:
+        return 0.0, np.zeros(3)
+    from linkwork.functions.kinematics import forward_kinematics
+
+    poses = np.asarray(forward_kinematics(seen.model, q), dtype=float)
+    points = np.concatenate([seen.meshes[k].moved(T[:3, :3], T[:3, 3]).vertices for k, T in enumerate(poses)])
+    low = points.min(axis=0)
+    high = points.max(axis=0)
+    return float(low[2]), 0.5 * (low + high)

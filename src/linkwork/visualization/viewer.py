@@ -22,7 +22,7 @@ from linkwork.model.report import count
 from linkwork.simulation.log import Log
 from linkwork.visualization.arrows import Arrows, contact_arrows, torque_arrows
 from linkwork.visualization.log import as_log
-from linkwork.visualization.scene import Scene, scene
+from linkwork.visualization.scene import Scene, bounds, scene
 from linkwork.visualization.sliders import Sliders
 
 GREY = (170, 176, 182)
@@ -198,7 +198,7 @@ class Viewer:
         add = self._server.scene
         size = self.scene.size
         add.set_up_direction("+z")
-        low, middle = _bounds(self.scene, self.sliders.q)
+        low, middle = bounds(self.scene, self.sliders.q)
         self._server.initial_camera.look_at = tuple(middle)
         self._server.initial_camera.position = tuple(middle + size * np.array([-0.7, -1.2, 0.6]))
         add.add_grid("/ground", width=4 * size, height=4 * size, cell_size=size / 5, position=(0.0, 0.0, low))
@@ -375,17 +375,6 @@ def _viser() -> Any:
             "the viewer needs the package viser, which is not installed: pip install 'linkwork[view]'"
         ) from None
     return viser
-
-
-def _bounds(seen: Scene, q: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the height of the lowest point of a model, and the middle of its bounding box, (3,) [m]."""
-    if not seen.model.bodies:
-        return 0.0, np.zeros(3)
-    poses = np.asarray(forward_kinematics(seen.model, q), dtype=float)
-    points = np.concatenate([seen.meshes[k].moved(T[:3, :3], T[:3, 3]).vertices for k, T in enumerate(poses)])
-    low = points.min(axis=0)
-    high = points.max(axis=0)
-    return float(low[2]), 0.5 * (low + high)
 
 
 def _wxyz(R: np.ndarray) -> np.ndarray:
