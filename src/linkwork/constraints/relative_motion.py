@@ -34,8 +34,8 @@ class BodyKinematics:
             body = self.nodes.bodies[joint]
             own_node = self.nodes.node_of(joint)
             for node in [own_node] if isinstance(body.dofs, slice) else self.nodes.path_to_ground(own_node):
-                if (own := body.share(node.dofs)).shape[1]:
-                    hinges.append((node, c @ own))
+                if (share := body.share(node.dofs)).shape[1]:
+                    hinges.append((node, c @ share))
             k = k - c @ body.g
         return Rows((), hinges, k)
 

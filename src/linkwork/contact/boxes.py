@@ -56,8 +56,8 @@ class Boxes(Collision):
     def meetings(self, T: Pose) -> tuple[np.ndarray, list[Meeting]]:
         """Return axes (3, 3), rows n, t1, t2, and the points of the manifold, in the frame of the second box."""
         n, witness, sharp = self._closest(T)
-        own = product(n, T.R)
-        faces = [Patch(T.p + product(face(-own, self.half), T.R.T)), Patch(face(n, self.other_half))]
+        normal = product(n, T.R)
+        faces = [Patch(T.p + product(face(-normal, self.half), T.R.T)), Patch(face(n, self.other_half))]
         return manifold(n, faces[:1], faces[1:], witness, self.scale, sharp=sharp)
 
     def witness(self, T: Pose) -> tuple[np.ndarray, Meeting]:
@@ -91,17 +91,17 @@ class Boxes(Collision):
         p = T.p
         best: _Axis | None = None
 
-        def tried(found: _Axis, usable: Any = None) -> None:
+        def tried(axis: _Axis, usable: Any = None) -> None:
             nonlocal best
             if best is None:
-                best = found
+                best = axis
                 return
-            better = found.distance > best.distance + PREFERRED * self.scale
+            better = axis.distance > best.distance + PREFERRED * self.scale
             if usable is not None:
                 better = better & usable
-            mixed = [where(better, x, y) for x, y in zip(found.n, best.n)]
-            distance = where(better, found.distance, best.distance)
-            best = _Axis(distance, mixed, where(better, found.edges, best.edges))
+            mixed = [where(better, x, y) for x, y in zip(axis.n, best.n)]
+            distance = where(better, axis.distance, best.distance)
+            best = _Axis(distance, mixed, where(better, axis.edges, best.edges))
 
         for i in range(3):
             sign = where(p[i] < 0.0, -1.0, 1.0)
@@ -137,11 +137,11 @@ class Boxes(Collision):
         """
 
         def support(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            own = T.p + product(T.R, _support(product(d, T.R), self.half))
-            return own - _support(-d, self.other_half), own
+            first_point = T.p + product(T.R, _support(product(d, T.R), self.half))
+            return first_point - _support(-d, self.other_half), first_point
 
-        y, own = nearest_points(support, T.p)
-        return (own, own - y), product(y, y)
+        y, first_point = nearest_points(support, T.p)
+        return (first_point, first_point - y), product(y, y)
 
     def _deepest(self, T: Pose, axis: _Axis, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return points of both boxes that are opposite each other along an axis, where the boxes overlap.
@@ -152,13 +152,15 @@ class Boxes(Collision):
         crossing = axis.edges > 0.0
         ours = [_any_of(axis.edges, [1.0 + 3 * i + k for i in range(3)]) for k in range(3)]
         theirs = [_any_of(axis.edges, [1.0 + 3 * i + k for k in range(3)]) for i in range(3)]
-        own = [where(here, 0.0, x) for here, x in zip(ours, _support(-product(n, T.R), self.half))]
+        first_middle = [
+            where(is_axis, 0.0, x) for is_axis, x in zip(ours, _support(-product(n, T.R), self.half))
+        ]
         others = np.array(
-            [where(here, 0.0, x) for here, x in zip(theirs, _support(n, self.other_half))], dtype=object
+            [where(is_axis, 0.0, x) for is_axis, x in zip(theirs, _support(n, self.other_half))], dtype=object
         )
-        middle = T.p + product(T.R, np.array(own, dtype=object))
+        middle = T.p + product(T.R, np.array(first_middle, dtype=object))
         d = np.array([_chosen(ours, row) for row in T.R], dtype=object)
-        e = np.array([where(here, 1.0, 0.0) for here in theirs], dtype=object)
+        e = np.array([where(is_axis, 1.0, 0.0) for is_axis in theirs], dtype=object)
         s, t = _on_lines(middle - others, d, e, _chosen(ours, self.half), _chosen(theirs, self.other_half))
         corner = T.p + product(T.R, _support(-product(n, T.R), self.half))
         facing = _support(n, self.other_half)

@@ -49,23 +49,23 @@ class Capsules(Collision):
         away = product(T.p, T.R[:, 2])
         reach = absolute(T.R[2, 2]) * self.other_half
         ends = [clamped(-away - reach, self.half), clamped(reach - away, self.half)]
-        found = [self._at(T, n, end) for end in ends]
-        found = [each._replace(gap=maximum(each.gap, nearest.gap)) for each in found]
-        least = minimum(found[0].gap, found[1].gap)
+        end_meetings = [self._at(T, n, end) for end in ends]
+        end_meetings = [each._replace(gap=maximum(each.gap, nearest.gap)) for each in end_meetings]
+        least = minimum(end_meetings[0].gap, end_meetings[1].gap)
         sharp = nearest.gap < least - DEEPER * self.scale
         first = absolute(s - ends[0]) <= absolute(s - ends[1])
         alone = ends[1] - ends[0] < DISTINCT * self.scale
-        repeated = found[1]._replace(gap=found[1].gap + where(alone, self.scale, 0.0))
+        repeated = end_meetings[1]._replace(gap=end_meetings[1].gap + where(alone, self.scale, 0.0))
         return axes, [
-            _either(sharp & first, nearest, found[0]),
+            _either(sharp & first, nearest, end_meetings[0]),
             _either(sharp & negated(first), nearest, repeated),
         ]
 
     def _nearest(self, T: Pose) -> tuple[np.ndarray, Any]:
         """Return the axes, and the position along the first segment that is nearest to the other."""
         law = Segments(self.radius, self.half, self.other_radius, self.other_half)
-        found = law.nearest(T)
-        return found.axes, found.centre[2]
+        segment_meeting = law.nearest(T)
+        return segment_meeting.axes, segment_meeting.centre[2]
 
     def _at(self, T: Pose, n: np.ndarray, s: Any) -> Meeting:
         """Return the distance of a place of the first segment from the other, and points of both capsules

@@ -20,50 +20,50 @@ HEIGHTS = 4096  # of a height field: each takes about two operations a candidate
 
 def checked_shape(shape: Geometry) -> Geometry:
     """Return the shape; raise if its numbers are impossible for such a shape, or too many."""
-    what = f"Contacts: shape {shape.name!r}, a {shape.shape},"
-    own = shape.size[: SIZES.get(shape.shape, 0)]
+    label = f"Contacts: shape {shape.name!r}, a {shape.shape},"
+    sizes = shape.size[: SIZES.get(shape.shape, 0)]
     above = shape.shape in POSITIVE
-    if len(own) < SIZES.get(shape.shape, 0) or not all(
-        _real(x) and (x > 0.0 if above else x >= 0.0) for x in own
+    if len(sizes) < SIZES.get(shape.shape, 0) or not all(
+        _real(x) and (x > 0.0 if above else x >= 0.0) for x in sizes
     ):
         least = "above zero" if above else "not negative"
         raise ModelError(
-            f"{what}: expected {SIZES[shape.shape]} numbers in `size` that are {least}, got {shape.size}"
+            f"{label}: expected {SIZES[shape.shape]} numbers in `size` that are {least}, got {shape.size}"
         )
     check_coefficients(f"Contacts: shape {shape.name!r}:", shape.friction, 3, shape.condim, shape.margin)
     if shape.shape == "hull":
-        _table(f"{what} vertices", shape.vertices, 4, 3)
+        _table(f"{label} vertices", shape.vertices, 4, 3)
         if len(shape.vertices) > CORNERS:
             raise LimitError(
-                f"{what} has {len(shape.vertices)} corners, more than {CORNERS}: lw.hull_corners gives fewer"
+                f"{label} has {len(shape.vertices)} corners, more than {CORNERS}: lw.hull_corners gives fewer"
             )
         if not hull_faces(shape.vertices):
-            raise ModelError(f"{what} vertices must not all be on one line")
+            raise ModelError(f"{label} vertices must not all be on one line")
     if shape.shape == "heightfield":
-        _table(f"{what} heights", shape.heights, 2, None)
+        _table(f"{label} heights", shape.heights, 2, None)
         if len(shape.heights) * len(shape.heights[0]) > HEIGHTS:
             raise LimitError(
-                f"{what} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is walked on"
+                f"{label} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is walked on"
             )
     return shape
 
 
-def check_coefficients(what: str, friction: Sequence[Any], most: int, condim: Any, margin: Any) -> None:
+def check_coefficients(label: str, friction: Sequence[Any], most: int, condim: Any, margin: Any) -> None:
     """Raise if coefficients of friction, the dimension of contact or the margin are invalid."""
     if len(friction) > most or not all(_real(x) and x >= 0.0 for x in friction):
-        raise ModelError(f"{what} friction: expected 1 to {most} non-negative numbers, got {friction}")
+        raise ModelError(f"{label} friction: expected 1 to {most} non-negative numbers, got {friction}")
     if condim not in CONDIM:
-        raise ModelError(f"{what} condim: expected one of {', '.join(map(str, CONDIM))}, got {condim!r}")
+        raise ModelError(f"{label} condim: expected one of {', '.join(map(str, CONDIM))}, got {condim!r}")
     if not _real(margin):
-        raise ModelError(f"{what} margin: expected a number [m], got {margin!r}")
+        raise ModelError(f"{label} margin: expected a number [m], got {margin!r}")
 
 
 def _real(x: Any) -> bool:
     return isinstance(x, Real) and isfinite(x)
 
 
-def _table(what: str, rows: tuple[tuple[float, ...], ...], least: int, columns: int | None) -> None:
+def _table(label: str, rows: tuple[tuple[float, ...], ...], least: int, columns: int | None) -> None:
     wide = columns or (len(rows[0]) if rows else 0)
     if len(rows) < least or wide < 2 or any(len(row) != wide or not all(map(isfinite, row)) for row in rows):
         size = f"({least} or more, {columns or '2 or more'})"
-        raise ModelError(f"{what}: expected finite numbers of shape {size}")
+        raise ModelError(f"{label}: expected finite numbers of shape {size}")

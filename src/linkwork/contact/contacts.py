@@ -114,20 +114,20 @@ class Contacts:
         """
         if self.found is not None:
             return self
-        found = self.candidates(model)
-        if len(found) > self.most:
-            raise most_error(model, found, self.most)
-        if not found and self.ground is not None:
+        candidates = self.candidates(model)
+        if len(candidates) > self.most:
+            raise most_error(model, candidates, self.most)
+        if not candidates and self.ground is not None:
             raise none_error(model, self)
-        return replace(self, ground=None, shapes=None, pairs="none", found=found)
+        return replace(self, ground=None, shapes=None, pairs="none", found=candidates)
 
 
 def chosen_contacts(model: Model, contacts: Any = None, **_: Any) -> dict[str, Any]:
     """Return the option `contacts` of a function in normal form: for a model, with its candidates."""
-    given = Contacts() if contacts is None else contacts
-    if not isinstance(given, Contacts):
+    option = Contacts() if contacts is None else contacts
+    if not isinstance(option, Contacts):
         raise ModelError(f"contacts: expected Contacts(...), got {contacts!r}")
-    return {"contacts": given.on(model)}
+    return {"contacts": option.on(model)}
 
 
 def _number(word: str, x: Any, *, most: float = inf, infinite: bool = False) -> float:
@@ -142,38 +142,38 @@ def _number(word: str, x: Any, *, most: float = inf, infinite: bool = False) -> 
     return float(x)
 
 
-def _ground(given: Any) -> Any:
-    if given is None or (isinstance(given, str) and given == "plane"):
-        return given
-    several = (given,) if isinstance(given, Geometry) else given
+def _ground(ground: Any) -> Any:
+    if ground is None or (isinstance(ground, str) and ground == "plane"):
+        return ground
+    several = (ground,) if isinstance(ground, Geometry) else ground
     if isinstance(several, (tuple, list)) and all(isinstance(each, Geometry) for each in several):
         return tuple(several)
-    raise ModelError(f"Contacts: ground: expected 'plane', None, or geometries on the world, got {given!r}")
+    raise ModelError(f"Contacts: ground: expected 'plane', None, or geometries on the world, got {ground!r}")
 
 
-def _shapes(given: Any) -> Any:
-    if given is None:
+def _shapes(shapes: Any) -> Any:
+    if shapes is None:
         return None
-    several = (given,) if isinstance(given, (str, Geometry)) else given
+    several = (shapes,) if isinstance(shapes, (str, Geometry)) else shapes
     if isinstance(several, (tuple, list)) and all(isinstance(each, (str, Geometry)) for each in several):
         return tuple(several)
     raise ModelError(
-        f"Contacts: shapes: expected names of shapes, links or frames, or geometries, got {given!r}"
+        f"Contacts: shapes: expected names of shapes, links or frames, or geometries, got {shapes!r}"
     )
 
 
-def _pairs(given: Any) -> Any:
-    if given is None:
+def _pairs(pairs: Any) -> Any:
+    if pairs is None:
         return "none"
-    if isinstance(given, str) and given in ("auto", "all", "none"):
-        return given
-    if isinstance(given, (tuple, list)):
-        several = [given] if len(given) == 2 and all(isinstance(name, str) for name in given) else given
+    if isinstance(pairs, str) and pairs in ("auto", "all", "none"):
+        return pairs
+    if isinstance(pairs, (tuple, list)):
+        several = [pairs] if len(pairs) == 2 and all(isinstance(name, str) for name in pairs) else pairs
         if all(
             isinstance(p, (tuple, list)) and len(p) == 2 and all(isinstance(n, str) for n in p)
             for p in several
         ):
             return tuple(tuple(pair) for pair in several)
     raise ModelError(
-        f"Contacts: pairs: expected 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], got {given!r}"
+        f"Contacts: pairs: expected 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], got {pairs!r}"
     )

@@ -53,8 +53,8 @@ class ShapePair:
         result: tuple[Any, ...] | None = None
         for each in self.candidates:
             gap, _, _, at, axes = each.touch(kinematics)
-            own = at + each.law.part * gap * axes[0]
-            this = (gap, own, own - gap * axes[0], axes[0])
+            point = at + each.law.part * gap * axes[0]
+            this = (gap, point, point - gap * axes[0], axes[0])
             if result is None:
                 result = this
                 continue
@@ -77,12 +77,12 @@ def _witness(candidate: Candidate, kinematics: BodyKinematics) -> tuple[Any, ...
 
 
 def _in_world(
-    candidate: Candidate, kinematics: BodyKinematics, gap: Any, own: Any, other: Any, n: Any
+    candidate: Candidate, kinematics: BodyKinematics, gap: Any, point: Any, other: Any, n: Any
 ) -> Distance:
     if candidate.other == GROUND:
-        return Distance(gap, own, other, n)
+        return Distance(gap, point, other, n)
     T = kinematics.pose(kinematics.nodes[candidate.other], kinematics.nodes.below)
-    return Distance(gap, T.point(own), T.point(other), product(T.R, n))
+    return Distance(gap, T.point(point), T.point(other), product(T.R, n))
 
 
 def chosen_pairs(model: Model, pairs: Any = None, **_: Any) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def nearest_points(support: Support, start: np.ndarray) -> tuple[np.ndarray, np.
     `support` gives for a direction d the point of the difference that is farthest along it, and the point of
     the first set that it is made of; `start` is a direction from the second set to the first.
     """
-    y, own = support(-start)
+    y, first_point = support(-start)
 
     def step(state: np.ndarray) -> tuple[np.ndarray, Any]:
         v = state[:3]
@@ -116,6 +116,6 @@ def nearest_points(support: Support, start: np.ndarray) -> tuple[np.ndarray, np.
         ]
         return np.array([where(better, a, b) for a, b in zip(after, state)], dtype=object), better
 
-    first = np.array([*y, *own, *y, *own, *y, *own, *y, *own], dtype=object)
+    first = np.array([*y, *first_point, *y, *first_point, *y, *first_point, *y, *first_point], dtype=object)
     last = loop(step, first, limit=STEPS)
     return last[:3], last[3:6]

@@ -123,8 +123,8 @@ def _of_vertices(one: _Outline, other: _Outline, slack: Any, *, first: bool) -> 
         valid = inside[0]
         for each in inside[1:]:
             valid = valid & each
-        there = other.height(x, y)
-        result.append(_Spot(x, y, z, there, valid) if first else _Spot(x, y, there, z, valid))
+        other_height = other.height(x, y)
+        result.append(_Spot(x, y, z, other_height, valid) if first else _Spot(x, y, other_height, z, valid))
     return result
 
 
@@ -151,8 +151,10 @@ def _of_edges(one: _Outline, other: _Outline, slack: Any, *, first: bool) -> lis
         valid = valid & (low <= high)
         for share in (low, high):
             x, y, z = (p + share * d for p, d in zip(start, step))
-            there = other.height(x, y)
-            result.append(_Spot(x, y, z, there, valid) if first else _Spot(x, y, there, z, valid))
+            other_height = other.height(x, y)
+            result.append(
+                _Spot(x, y, z, other_height, valid) if first else _Spot(x, y, other_height, z, valid)
+            )
     return result
 
 

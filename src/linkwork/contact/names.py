@@ -15,10 +15,10 @@ def named_shapes(model: Model, name: str | Geometry) -> list[Geometry]:
     if isinstance(name, Geometry):
         frame = model.frame(name.link or WORLD)
         return [replace(name, body=frame.body, place=frame.place.then(name.place))]
-    alike = [each for each in model.geometries if each.name == name]
+    same_name = [each for each in model.geometries if each.name == name]
     solid = [each for each in model.geometries if each.collision]
-    if alike:
-        return [each for each in alike if each.collision] or alike
+    if same_name:
+        return [each for each in same_name if each.collision] or same_name
     of_body = next((body.index for body in model.bodies if body.name == name), None)
     result = [each for each in solid if each.link == name] or [each for each in solid if each.body == of_body]
     return result or [_point(model, name, solid)]

@@ -98,15 +98,17 @@ class PairFilter:
         if not isinstance(pairs, str):
             yield from self._named()
             return
-        own = [each for each in self.own if each.body != GROUND]
-        for one, other in combinations(own, 2) if pairs == "all" else self._of_different_mechanisms(own):
+        moving = [each for each in self.own if each.body != GROUND]
+        for one, other in (
+            combinations(moving, 2) if pairs == "all" else self._of_different_mechanisms(moving)
+        ):
             if (
                 self._apart(one, other)
                 and self.may_touch(one, other)
                 and not (pairs == "auto" and self.listed(one, other))
             ):
                 yield ShapePair(one, other, False)
-        named = {each.name: each for each in own}
+        named = {each.name: each for each in moving}
         for pair in self._listed.values() if pairs == "auto" else ():
             if (
                 pair.first in named
@@ -115,10 +117,10 @@ class PairFilter:
             ):
                 yield ShapePair(named[pair.first], named[pair.second], False)
 
-    def _of_different_mechanisms(self, own: list[Geometry]) -> Iterator[tuple[Geometry, Geometry]]:
+    def _of_different_mechanisms(self, moving: list[Geometry]) -> Iterator[tuple[Geometry, Geometry]]:
         """Yield pairs of shapes of different mechanisms; none where shapes are named."""
         groups: dict[int, list[Geometry]] = {}
-        for each in own if self.contacts.shapes is None else ():
+        for each in moving if self.contacts.shapes is None else ():
             groups.setdefault(self._mechanism[each.body], []).append(each)
         for one, other in combinations(groups.values(), 2):
             yield from product(one, other)
@@ -187,10 +189,13 @@ class PairFilter:
         listed = self.listed(one, other)
         contacts = self.contacts
         if listed is not None:
-            given = listed.friction  # two of sliding, one of torsion, two of rolling
-            what = f"the contact pair {listed.first!r}, {listed.second!r}:"
-            check_coefficients(what, given, 5, listed.condim, listed.margin)
-            friction = [given[k] if len(given) > k else DEFAULT_FRICTION[i] for i, k in enumerate((0, 2, 3))]
+            coefficients = listed.friction  # two of sliding, one of torsion, two of rolling
+            label = f"the contact pair {listed.first!r}, {listed.second!r}:"
+            check_coefficients(label, coefficients, 5, listed.condim, listed.margin)
+            friction = [
+                coefficients[k] if len(coefficients) > k else DEFAULT_FRICTION[i]
+                for i, k in enumerate((0, 2, 3))
+            ]
             dimension = listed.condim
             margin = listed.margin
         else:
@@ -205,8 +210,10 @@ class PairFilter:
         dimension = max(dimension, *(least for x, least in zip(asked, (3, 4, 6)) if x), 1)
         if not any(friction[: {1: 0, 3: 1, 4: 2}.get(dimension, 3)]):
             dimension = 1
-        own = (friction[0], friction[1], friction[2])
-        return ContactMaterial(own, dimension, margin if contacts.margin is None else contacts.margin)
+        three_coefficients = (friction[0], friction[1], friction[2])
+        return ContactMaterial(
+            three_coefficients, dimension, margin if contacts.margin is None else contacts.margin
+        )
 
 
 def candidates_of(model: Model, contacts: Any) -> tuple[Candidate, ...]:
@@ -223,11 +230,13 @@ def candidates_of(model: Model, contacts: Any) -> tuple[Candidate, ...]:
     return _with_different_names(result)
 
 
-def most_error(model: Model, found: tuple[Candidate, ...], most: int) -> LimitError:
+def most_error(model: Model, candidates: tuple[Candidate, ...], most: int) -> LimitError:
     """Return the error for too many candidates."""
-    kinds = join_names([f"{n} of {kind}" for kind, n in Counter(each.kind for each in found).most_common()])
+    kinds = join_names(
+        [f"{n} of {kind}" for kind, n in Counter(each.kind for each in candidates).most_common()]
+    )
     return LimitError(
-        f"{printable(model.name)}: {len(found)} points may touch something ({kinds}), more than {most}: "
+        f"{printable(model.name)}: {len(candidates)} points may touch something ({kinds}), more than {most}: "
         "name the shapes or frames "
         "that matter, Contacts(shapes=[...]), leave out contacts between bodies, Contacts(pairs='none'), or allow more, most="
     )
@@ -251,9 +260,11 @@ def left_out(model: Model, contacts: Any) -> list[str]:
             a, b = sorted((one.shape, other.shape))
             kinds.setdefault((a, b), []).append(f"{one.name} and {other.name}")
     result = []
-    for shape, what, remedy in UNKNOWN:
+    for shape, problem, remedy in UNKNOWN:
         n = sum(each.collision and each.shape == shape and _unknown(each) for each in model.geometries)
-        result += [f"{n} {what if n == 1 else PLURAL[what]} and can touch nothing: {remedy}"] if n else []
+        result += (
+            [f"{n} {problem if n == 1 else PLURAL[problem]} and can touch nothing: {remedy}"] if n else []
+        )
     for (a, b), names in kinds.items():
         pairs = "pair" if len(names) == 1 else "pairs"
         result.append(
@@ -270,9 +281,9 @@ def _unknown(shape: Geometry) -> bool:
 def untested(one: Geometry, other: Geometry) -> str:
     """Return why two shapes cannot be tested against each other, with a remedy."""
     for each in (one, other):
-        for shape, what, remedy in UNKNOWN:
+        for shape, problem, remedy in UNKNOWN:
             if each.shape == shape and _unknown(each):
-                message = f"shape {each.name!r}: the {what} and can touch nothing: {remedy}"
+                message = f"shape {each.name!r}: the {problem} and can touch nothing: {remedy}"
                 example = "lw.Geometry(name, link=link, shape='sphere', size=(r,))"
                 return f"{message}; or name another in its place, such as {example}"
     return f"{one.name!r} and {other.name!r}, a {one.shape} and a {other.shape}, cannot be tested against each other: {REMEDY}"
@@ -301,8 +312,8 @@ def _ground(model: Model, ground: Any) -> list[Geometry]:
                     f"Contacts: ground= are shapes on the world, and {each.name!r} is on {moves!r}"
                 )
         return [replace(each, body=GROUND) for each in ground]
-    own = [each for each in model.geometries if each.collision and each.body == GROUND]
-    return own if any(each.shape in TERRAIN for each in own) else [FLOOR, *own]
+    fixed = [each for each in model.geometries if each.collision and each.body == GROUND]
+    return fixed if any(each.shape in TERRAIN for each in fixed) else [FLOOR, *fixed]
 
 
 def _rigid(model: Model) -> dict[int, int]:
@@ -343,16 +354,16 @@ def _candidate(
     )
     terrain = other.body == GROUND and other.shape in TERRAIN
     name = f"{one.name}{each.label}" if terrain else f"{one.name}{each.label}-{other.name}"
-    own = (law.friction, contacts.restitution, law.dimension, law.margin)
+    material = (law.friction, contacts.restitution, law.dimension, law.margin)
     return Candidate(
-        name, one.body, each.law, place, other.body, other_place, *own, f"{one.shape} on {other.shape}"
+        name, one.body, each.law, place, other.body, other_place, *material, f"{one.shape} on {other.shape}"
     )
 
 
-def _with_different_names(found: list[Candidate]) -> tuple[Candidate, ...]:
+def _with_different_names(candidates: list[Candidate]) -> tuple[Candidate, ...]:
     times: Counter[str] = Counter()
     named = []
-    for each in found:
+    for each in candidates:
         times[each.name] += 1
         named.append(each if times[each.name] == 1 else replace(each, name=f"{each.name}#{times[each.name]}"))
     return tuple(named)

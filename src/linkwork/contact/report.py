@@ -19,10 +19,10 @@ def contact_lines(model: Any, contacts: Contacts | None = None) -> list[str]:
     solid = [each for each in model.geometries if each.collision]
     if not isinstance(model, Model) or not solid:
         return []
-    given = contacts or Contacts()
+    contact_option = contacts or Contacts()
     try:
-        result = given.candidates(model)
-        remaining = left_out(model, given)
+        result = contact_option.candidates(model)
+        remaining = left_out(model, contact_option)
     except ModelError as error:
         return ["", f"contact: {error}"]
     kinds: dict[str, list[str]] = {}

@@ -59,8 +59,8 @@ class ConvexPair(Collision):
         n, witness = self.witness(T)
         r = self.one.rounding
         s = self.other.rounding
-        own = self.one.features(-product(n, T.R))
-        patches = [Patch(T.p + product(each.vertices, T.R.T) - r * n, each.present) for each in own]
+        own_features = self.one.features(-product(n, T.R))
+        patches = [Patch(T.p + product(each.vertices, T.R.T) - r * n, each.present) for each in own_features]
         others = [Patch(each.vertices + s * n, each.present) for each in self.other.features(n)]
         return manifold(n, patches, others, witness, self.scale, count=self.size)
 
@@ -102,7 +102,7 @@ class ConvexPair(Collision):
             n = state[:3]
             before = state[3]
             moved = maximum(APART * self.scale - before, 0.0)
-            y, own = nearest_points(lambda d: self._difference(T, d, moved * n), n)
+            y, first_point = nearest_points(lambda d: self._difference(T, d, moved * n), n)
             after = unit(y)
             result = self._along(T, after)
             better = result >= before - ROUNDING * self.scale
@@ -116,7 +116,7 @@ class ConvexPair(Collision):
             result = where(ahead, farther, result)
             again = better & (square > SAME) & (moved > 0.0)
             first = state[10] < 0.5  # of directions that are as good the nearest points are still to be taken
-            points = [*(own - moved * n), *(own - y), 1.0, square]
+            points = [*(first_point - moved * n), *(first_point - y), 1.0, square]
             higher = (result > before) | first
             direction = [where(higher, a, b) for a, b in zip([*after, result], state[:4])]
             return np.array(
@@ -137,8 +137,8 @@ class ConvexPair(Collision):
 
     def _along(self, T: Pose, n: np.ndarray) -> Any:
         """Return the distance of the cores along n."""
-        own = product(n, T.p) + product(product(n, T.R), self.one.support(-product(n, T.R)))
-        return own - product(n, self.other.support(n))
+        first_distance = product(n, T.p) + product(product(n, T.R), self.one.support(-product(n, T.R)))
+        return first_distance - product(n, self.other.support(n))
 
     def _starts(self, T: Pose) -> list[list[Any]]:
         """Return the best of some directions, and the distances along them, (4,) each, the best one first."""
@@ -147,8 +147,8 @@ class ConvexPair(Collision):
         symmetric = self.one.symmetric and self.other.symmetric
         tried = [(unit(T.p), True)]
         tried += [(np.array(n), not self.other.symmetric) for n in self.other.axes[: MOST // self.one.cost]]
-        own = self.one.axes[: MOST // self.other.cost]
-        tried += [(-product(T.R, np.array(n)), not self.one.symmetric) for n in own]
+        own_axes = self.one.axes[: MOST // self.other.cost]
+        tried += [(-product(T.R, np.array(n)), not self.one.symmetric) for n in own_axes]
         tried += [
             (unit(np.cross(product(T.R, np.array(d)), e)), False)
             for d in self.one.edges

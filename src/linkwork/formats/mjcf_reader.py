@@ -112,8 +112,8 @@ class Reader:
         moves = [self.base == "free"]  # the world's entry is not used
         for body in range(1, len(self.links)):
             kinds = c.jnt_type[c.body_jntadr[body] : c.body_jntadr[body] + c.body_jntnum[body]]
-            own = any(kind != FREE or self.base != "fixed" for kind in kinds.tolist())
-            moves.append(own or moves[int(c.body_parentid[body])])
+            has_compensation = any(kind != FREE or self.base != "fixed" for kind in kinds.tolist())
+            moves.append(has_compensation or moves[int(c.body_parentid[body])])
         parts = {float(c.body_gravcomp[b]) for b in range(1, len(moves)) if moves[b] and c.body_mass[b] > 0.0}
         return parts.pop() if len(parts) == 1 else 0.0
 

@@ -123,10 +123,10 @@ NONE = {  # defaults for one axis of two
 def in_model(axis: Element) -> bool:
     """Return True if an axis is given in the model's frame: by an old attribute, or by default before 1.5."""
     version = version_of(axis)
-    told = truth(axis, "use_parent_model_frame", version < (1, 5))
-    if version < (1, 5) and not told:
+    in_model_frame = truth(axis, "use_parent_model_frame", version < (1, 5))
+    if version < (1, 5) and not in_model_frame:
         raise axis.error("use_parent_model_frame: expected true, as always before SDF 1.5, got false")
-    return told and version < (1, 7)
+    return in_model_frame and version < (1, 7)
 
 
 def _pitch(joint: Element) -> float:

@@ -114,19 +114,25 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
     """
     if not isinstance(model, Model):
         raise ModelError(f"diagnose: expected a model, got {type(model).__name__}")
-    rest = [*_singular(model), *gathered(note for note in model.notes if not is_of_inertias(note))]
+    other_notes = [*_singular(model), *gathered(note for note in model.notes if not is_of_inertias(note))]
     unsound = unsound_parts(model)
     unsolvable = [line for line in _unsolvable(model) if line not in unsound]
     problems = [*unsound, *unsolvable]
-    notes = tuple(line for line in map(plain, (*unusual_parts(model), *rest)) if line not in problems)
+    notes = tuple(line for line in map(plain, (*unusual_parts(model), *other_notes)) if line not in problems)
     counted = len(model.bodies) <= LARGEST if costs is None else costs
     if not counted or unsolvable or massless_joints(model) or not model.nv:
         return Diagnosis(model, tuple(problems), notes)
-    found = tuple(cluster_costs(model))
-    total = sum(c.operations for c in found)
+    costs_of_clusters = tuple(cluster_costs(model))
+    total = sum(c.operations for c in costs_of_clusters)
     constraint_operations = max(operations(model) - total, 0) if model.constrained_loops else 0
     return Diagnosis(
-        model, tuple(problems), notes, total, found, tuple(_suggestions(model, found)), constraint_operations
+        model,
+        tuple(problems),
+        notes,
+        total,
+        costs_of_clusters,
+        tuple(_suggestions(model, costs_of_clusters)),
+        constraint_operations,
     )
 
 
@@ -134,24 +140,24 @@ def _singular(model: Model) -> list[str]:
     """Return one sentence for each cluster of loops that is singular in the neutral state, where results are
     NaN or lose digits.
     """
-    found = []
+    sentences = []
     for cluster, coordinates, mechanism in neutral_conditioning(model):
         loops = f"loops {join_names([repr(c.name) for c in cluster.constraints])}"
         if mechanism < NEAR:
-            found.append(
+            sentences.append(
                 f"the neutral state is singular: {loops} are at a dead point or where branches meet "
                 f"(conditioning {mechanism:.1g}), so that accelerations there are NaN or lose digits: begin "
                 "elsewhere, or close them from elsewhere by start="
             )
         elif coordinates < NEAR:
             names = [name for k in cluster.bodies for name in model.joints[k].v_names]
-            chosen = join_names([repr(names[c]) for c in cluster.independent])
-            found.append(
-                f"the neutral state is singular for the independent velocities {chosen} of {loops} "
+            independent = join_names([repr(names[c]) for c in cluster.independent])
+            sentences.append(
+                f"the neutral state is singular for the independent velocities {independent} of {loops} "
                 f"(conditioning {coordinates:.1g}), though not for others: "
                 "model.with_independent(*model.independent_at(model.neutral()))"
             )
-    return found
+    return sentences
 
 
 def _inertia(model: Model, q: np.ndarray) -> np.ndarray:
@@ -244,8 +250,8 @@ def cluster_costs(model: Model) -> list[ClusterCost]:
         raw[owner] += value
     total = count_operations(program)["total"]
     counts = np.floor(total * raw / max(raw.sum(), 1.0)).astype(int)
-    rest = np.argsort(-(total * raw / max(raw.sum(), 1.0) - counts))[: total - counts.sum()]
-    counts[rest] += 1
+    largest_remainders = np.argsort(-(total * raw / max(raw.sum(), 1.0) - counts))[: total - counts.sum()]
+    counts[largest_remainders] += 1
     return [
         ClusterCost(
             tuple(model.bodies[k].name for k in cluster.bodies),
@@ -259,14 +265,14 @@ def cluster_costs(model: Model) -> list[ClusterCost]:
 
 def _owners(program: Any, marks: list[tuple[int, int]], inputs: list[dict[int, int]]) -> list[int]:
     """Return the cluster of each instruction."""
-    found: list[int] = []
+    owners: list[int] = []
     first = marks[0][0] if marks else len(program.code)
     for op, args, attr in program.code[:first]:
-        known = [found[a] for a in args]
-        found.append(inputs[attr[0]].get(attr[1], 0) if op == "input" else max(known, default=0))
+        known = [owners[a] for a in args]
+        owners.append(inputs[attr[0]].get(attr[1], 0) if op == "input" else max(known, default=0))
     for (start, owner), (stop, _) in pairwise([*marks, (len(program.code), 0)]):
-        found += [owner] * (stop - start)
-    return found
+        owners += [owner] * (stop - start)
+    return owners
 
 
 def _live(program: Any) -> list[bool]:

@@ -159,8 +159,8 @@ def _at_the_solution(
         *(["targets"] if targets is not None else []),
     ]
     arrays = (q, v, a, tau, f_ext, targets, active)
-    found = _constrained(model, *arrays, mask, constraints, names, more.get("compliance", AUTO))
-    by = dict(zip(names, found))
+    derivatives = _constrained(model, *arrays, mask, constraints, names, more.get("compliance", AUTO))
+    by = dict(zip(names, derivatives))
     by["a"], by["tau"] = (np.where(is_given, by["given"], 0.0) for is_given in (mask, ~mask))
     parts: list[tuple[Any, ...]] = []
     for name in ("q", "v", "a", "tau", "f_ext", "targets"):

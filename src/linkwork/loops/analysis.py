@@ -283,8 +283,10 @@ class ClusterAnalysis:
         if not rank.moves:
             raise _why_stuck(model, cluster, problem, first.q, rank)
         if first.exact:
-            alike = [J for J in Js if count_above(np.linalg.svd(J, compute_uv=False), rank.cut) == rank.rank]
-            rank = rank._replace(rows=independent_everywhere(alike or [J], rank.rows))
+            full_rank = [
+                J for J in Js if count_above(np.linalg.svd(J, compute_uv=False), rank.cut) == rank.rank
+            ]
+            rank = rank._replace(rows=independent_everywhere(full_rank or [J], rank.rows))
         used = rank.used
         slack = slack_of_rows(problem, rank, used)
         if slack and not used:
@@ -478,10 +480,10 @@ class ClusterAnalysis:
         known = self._supporting.setdefault(cluster.bodies, {})
         n %= len(states)
         if n not in known:
-            there, below = states[n]
-            q = there.copy()
+            state_above, below = states[n]
+            q = state_above.copy()
             for one, other in zip(cluster.bodies, like.bodies):
-                q[self.model.joints[one].q_slice] = there[self.model.joints[other].q_slice]
+                q[self.model.joints[one].q_slice] = state_above[self.model.joints[other].q_slice]
             known[n] = ClosedState(q, self._embedding(cluster, ClosedState(q, below)))
         q, embedding = known[n]
         return ClosedState(q.copy(), embedding)
@@ -644,4 +646,4 @@ def loops_with_independent_rows(model: Mechanism, cluster: Cluster) -> list[Loop
 def slack_shares(model: Mechanism, cluster: Cluster) -> list[tuple[float, ...]]:
     """Return the slack of the equations of each constraint [m or rad]; () where they hold exactly."""
     ends = np.cumsum([0, *(constraint.count(model.joints) for constraint in cluster.constraints)]).tolist()
-    return [own if any(own := cluster.slack[a:b]) else () for a, b in pairwise(ends)]
+    return [share if any(share := cluster.slack[a:b]) else () for a, b in pairwise(ends)]

@@ -47,13 +47,14 @@ def tall_block_triangular_form(filled: Sequence[Sequence[int]], columns: int) ->
                 reached.add(row_of[column])
                 spare.append(row_of[column])
     blocks = _connected([(row, filled[row]) for row in sorted(reached)])
-    done = {column for _, own in blocks for column in own}
+    done = {column for _, block_columns in blocks for column in block_columns}
     square_rows = [row for row in sorted(matched) if row not in reached]
     place = {matched[row]: n for n, row in enumerate(square_rows)}
     form = block_triangular_form([[place[j] for j in filled[row] if j not in done] for row in square_rows])
     assert form is not None
     return blocks + [
-        ([square_rows[i] for i in rows], [matched[square_rows[j]] for j in own]) for rows, own in form
+        ([square_rows[i] for i in rows], [matched[square_rows[j]] for j in block_columns])
+        for rows, block_columns in form
     ]
 
 

@@ -36,7 +36,11 @@ def open_by(problem: ClosureProblem, tried: Sequence[np.ndarray]) -> str:
     best = min(tried, key=problem.distance)
     gaps = problem.gaps(best)
     e = np.abs(problem.errors(best)[0])
-    worst = int(np.argmax([np.nan_to_num(e[own].max(initial=0.0), nan=np.inf) for own in problem.rows]))
+    worst = int(
+        np.argmax(
+            [np.nan_to_num(e[row_indices].max(initial=0.0), nan=np.inf) for row_indices in problem.rows]
+        )
+    )
     (length, angle), constraint = gaps[worst], problem.constraints[worst]
     gap = f"{length:.3g} m and {angle:.3g} rad" if constraint.ends else f"{angle:.3g}"
     limits = problem.at_limits(best)

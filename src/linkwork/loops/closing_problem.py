@@ -67,8 +67,10 @@ class ClosureProblem:
             S = joint.kind.subspace(joint.kind.neutral()).astype(float)
             self.columns[self.posture.own[k]] = np.where(S[:3].any(axis=0), 1.0, self.length)
         self.units = np.ones(self.count)
-        for c, own, size in zip(constraints, self.rows, self.sizes):
-            self.units[own] = np.where(c.lengths(model.joints), size, 1.0) if c.ends else self._own_units(c)
+        for c, row_indices, size in zip(constraints, self.rows, self.sizes):
+            self.units[row_indices] = (
+                np.where(c.lengths(model.joints), size, 1.0) if c.ends else self._own_units(c)
+            )
         far = max((abs(x) for p in _points(model, bodies, constraints) for x in p), default=0.0)
         self.rounding = 4e-15 * far / min(self.sizes, default=1.0)
 
@@ -109,17 +111,17 @@ class ClosureProblem:
         self.posture.move(q)
         e = np.zeros(self.count)
         J = np.zeros((self.count, self.posture.size))
-        for n, (constraint, own) in enumerate(zip(self.constraints, self.rows)):
+        for n, (constraint, row_indices) in enumerate(zip(self.constraints, self.rows)):
             if active is None or n in active:
-                e[own], J[own] = constraint.closing_error(self.posture)
+                e[row_indices], J[row_indices] = constraint.closing_error(self.posture)
         return e / self.units, J * (self.columns / self.units[:, None])
 
     def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Return q after a unit-free step."""
         q = q.copy()
         step = step * self.columns
-        for kind, own, columns in self._places:
-            q[own] = kind.numeric_integrate(q[own], step[columns])
+        for kind, q_slice, columns in self._places:
+            q[q_slice] = kind.numeric_integrate(q[q_slice], step[columns])
         return q
 
     def difference(self, q: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -165,11 +167,11 @@ class ClosureProblem:
     def gaps(self, q: np.ndarray) -> list[tuple[float, float]]:
         """Return the gap of each constraint at q [m, rad or own unit]."""
         e = self.errors(q)[0] * self.units
-        found = []
+        gaps = []
         for c, rows in zip(self.constraints, self.rows):
             lengths = c.lengths(self.model.joints)
-            found.append((float(np.linalg.norm(e[rows][lengths])), float(np.linalg.norm(e[rows][~lengths]))))
-        return found
+            gaps.append((float(np.linalg.norm(e[rows][lengths])), float(np.linalg.norm(e[rows][~lengths]))))
+        return gaps
 
     @property
     def allowed(self) -> float:

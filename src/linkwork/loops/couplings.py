@@ -106,8 +106,8 @@ def explicit_couplings(
                 ready.append(other)
     if len(terms) < len(couplings):
         return None
-    found = ExplicitCouplings(couplings, terms, offsets)
-    return found if all(len(leaders) <= LEADERS for leaders, _ in found.families()) else None
+    explicit = ExplicitCouplings(couplings, terms, offsets)
+    return explicit if all(len(leaders) <= LEADERS for leaders, _ in explicit.families()) else None
 
 
 def _solved(

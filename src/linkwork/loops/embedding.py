@@ -81,9 +81,14 @@ class Embedding(Generic[B]):
         self.Gamma = Gamma
         self.bodies: dict[int, B] = {}
         for k, state in posture.states.items():
-            own = self.v[posture.columns[k]]
+            body_velocity = self.v[posture.columns[k]]
             self.bodies[k] = make(
-                k, self._carrier(k), state, own, partial(self._share, k), None if posture.supports else dy
+                k,
+                self._carrier(k),
+                state,
+                body_velocity,
+                partial(self._share, k),
+                None if posture.supports else dy,
             )
         self._jacobians: dict[int, np.ndarray] = {}
         self._alphas: dict[int, np.ndarray] = {}

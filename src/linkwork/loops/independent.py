@@ -102,9 +102,9 @@ def choose_independent(
             raise SingularChoice(
                 f"{names}: no independent velocities determine the others in any configuration found"
             )
-        told = _told(model, cluster)
+        labels = _told(model, cluster)
         raise ModelError(
-            f"{names}: the velocities of {told} do not determine the "
+            f"{names}: the velocities of {labels} do not determine the "
             f"others{_advice(model, cluster, equations[0])}"
         )
     return Choice(independent, [], reached.q)
@@ -346,10 +346,10 @@ def combined(K: np.ndarray, rank: int, like: np.ndarray | None = None) -> np.nda
     singularities only.
     """
     _, s, vt = np.linalg.svd(K, full_matrices=False)
-    found = s[:rank, None] * vt[:rank]
-    if like is not None and np.linalg.det(found @ like.T) < 0.0:
-        found[-1] *= -1.0
-    return found
+    directions = s[:rank, None] * vt[:rank]
+    if like is not None and np.linalg.det(directions @ like.T) < 0.0:
+        directions[-1] *= -1.0
+    return directions
 
 
 def independent_in_state(

@@ -45,9 +45,9 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
         posture = NumericPosture(model, cluster.bodies, below, cluster.supports)
         posture.move(q)
         sizes = []
-        for constraint, own in _shares(posture, cluster):
+        for constraint, row_indices in _shares(posture, cluster):
             K = constraint.equations(posture)[0][:, cluster.dependent].astype(float)
-            sizes += [np.sqrt(np.sum(K[constraint.alike(row)] ** 2, axis=0)) for row in own]
+            sizes += [np.sqrt(np.sum(K[constraint.alike(row)] ** 2, axis=0)) for row in row_indices]
         most = np.fmax(most, np.nan_to_num(np.array(sizes), nan=0.0, posinf=0.0).reshape(most.shape))
     return rounded_up(most)
 

@@ -227,9 +227,9 @@ def independent_everywhere(Js: Sequence[np.ndarray], rows: list[int]) -> list[in
     `rows` if they are good. Independent equations in one state may be nearly dependent in another.
     """
 
-    def worst(chosen: tuple[int, ...]) -> float:
+    def worst(columns: tuple[int, ...]) -> float:
         return min(
-            float(np.linalg.svd(J[list(chosen)], compute_uv=False)[-1] / np.linalg.norm(J, 2)) for J in Js
+            float(np.linalg.svd(J[list(columns)], compute_uv=False)[-1] / np.linalg.norm(J, 2)) for J in Js
         )
 
     if not 0 < len(rows) < len(Js[0]):

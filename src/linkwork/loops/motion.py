@@ -23,9 +23,9 @@ class Joints:
         self.size = 0
         for k, state in states.items():
             follows = state.joint.follows
-            own = slice(self.size, self.size + state.joint.nv)
-            self.columns[k] = own if follows is None else self.columns[follows]  # what moves it
-            self.size = own.stop
+            v_slice = slice(self.size, self.size + state.joint.nv)
+            self.columns[k] = v_slice if follows is None else self.columns[follows]  # what moves it
+            self.size = v_slice.stop
         self.width = self.size
 
     def joint(self, k: int) -> PlacedJoint:
@@ -154,9 +154,9 @@ class Speeds:
                 p, (w, u, dw, du) = T.p, self._supporting(k)
                 continue
             state = posture.states[k]
-            own = self.v[posture.columns[k]]
-            J = product(state.joint_map, own)
-            rate = state.bias(own)
+            joint_velocity = self.v[posture.columns[k]]
+            J = product(state.joint_map, joint_velocity)
+            rate = state.bias(joint_velocity)
             d = T.p - p
             wJ = product(T.R, J[:3])
             uJ = product(T.R, J[3:])

@@ -132,8 +132,8 @@ class NumericPosture:
         self._motions.clear()
         Rs = self._R
         ps = self._p
-        for k, own, parent, place_R, place_p, placing in self._steps:
-            coordinates = self._q[k] = q[own]
+        for k, q_slice, parent, place_R, place_p, placing in self._steps:
+            coordinates = self._q[k] = q[q_slice]
             turned, moved, S = placing(coordinates)
             R = place_R @ turned
             p = place_p if moved is _ZERO else place_p + place_R @ moved

@@ -30,10 +30,10 @@ def reselect(model: Mechanism, clusters: Sequence[Cluster], q: np.ndarray) -> tu
         if cluster.constraints:
             under = postures[below.bodies] if below else None
             postures[cluster.bodies] = cluster_posture(model, cluster.bodies, q, under, cluster.supports)
-            chosen = _chosen(model, cluster)
-            if chosen != cluster.independent:
-                same = replace(same, independent=chosen)
-                if len(chosen) != len(cluster.independent) or not _regular(
+            columns = _chosen(model, cluster)
+            if columns != cluster.independent:
+                same = replace(same, independent=columns)
+                if len(columns) != len(cluster.independent) or not _regular(
                     model, postures[cluster.bodies], same
                 ):
                     return None

@@ -64,8 +64,10 @@ def gear_of(
     u = product(R[rotor], axis_of(model.joints[rotor]))
     for coupling in model.embedded:
         rates = {j: -c for j, _, c in coupling.terms} if isinstance(coupling, Coupling) else {}
-        own = -rates.pop(rotor, 0.0)
-        for link in dict.fromkeys(k for j in rates for k in (j, model.joints[j].parent)) if own else ():
+        rotor_rate = -rates.pop(rotor, 0.0)
+        for link in (
+            dict.fromkeys(k for j in rates for k in (j, model.joints[j].parent)) if rotor_rate else ()
+        ):
             up, down = (set(path_to_ground(body, model.joints)) for body in (carrier, link))
             hinges = [model.joints[j] for j in up ^ down]
             if (
@@ -78,7 +80,7 @@ def gear_of(
                 continue
             along = [product(u, product(R[hinge.child], axis_of(hinge))) for hinge in hinges]
             signs = [np.sign(x) * (1.0 if hinge.child in down else -1.0) for x, hinge in zip(along, hinges)]
-            ratios = [sign * rates[hinge.child] / own for sign, hinge in zip(signs, hinges)]
+            ratios = [sign * rates[hinge.child] / rotor_rate for sign, hinge in zip(signs, hinges)]
             if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
                 return Gear(link, float(ratios[0]))
     return None

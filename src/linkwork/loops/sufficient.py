@@ -32,12 +32,14 @@ def sufficient_rows(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[
     Ks = [walker.equations(q) for q in states]
     least = [_smallest(K[used], len(cluster.rows)) for K in Ks]
     while len(used) > len(cluster.rows) + 1:
-        left = [[row for row in used if row != out] for out in used]
-        worst = [min(_smallest(K[rows], len(cluster.rows)) / s for K, s in zip(Ks, least)) for rows in left]
+        remaining = [[row for row in used if row != out] for out in used]
+        worst = [
+            min(_smallest(K[rows], len(cluster.rows)) / s for K, s in zip(Ks, least)) for rows in remaining
+        ]
         best = int(np.argmax(worst))
         if worst[best] < ABOUT_AS_GOOD:
             break
-        used = left[best]
+        used = remaining[best]
     return tuple(used)
 
 

@@ -21,7 +21,7 @@ def closure_tolerances(model: Mechanism, clusters: Sequence[Cluster]) -> dict[st
     }
     for cluster in clusters:
         if cluster.constraints:
-            slack |= {c.name: own for c, own in zip(cluster.constraints, slack_shares(model, cluster))}
+            slack |= {c.name: share for c, share in zip(cluster.constraints, slack_shares(model, cluster))}
     tolerances: dict[str, tuple[float, float]] = {}
     for bodies, constraints in find_families(model.joints, (*model.embedded, *model.constrained_loops)):
         length = length_of(model, bodies, constraints) if constraints else 1.0

@@ -294,8 +294,8 @@ def _bodies(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
     for k in changed:
         body = bodies[k]
 
-        def entry(kind: str, own: Any, k: int = k) -> Any:
-            return tables[kind].entries[k] if kind in tables and k in tables[kind].replaced else own
+        def entry(kind: str, nominal: Any, k: int = k) -> Any:
+            return tables[kind].entries[k] if kind in tables and k in tables[kind].replaced else nominal
 
         mass = entry("mass", np.array(body.mass, dtype=object)).item()
         center = np.array(entry("center", body.center), dtype=object)
@@ -327,10 +327,12 @@ def _loops(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
         start = 0
         table = tables["ratio"]
         for coupling in _couplings(model):
-            own = range(start, start + len(coupling.terms))
-            start = own.stop
-            if table.replaced & set(own):
-                terms = tuple((j, i, table.entries[k].item()) for k, (j, i, _) in zip(own, coupling.terms))
+            term_indices = range(start, start + len(coupling.terms))
+            start = term_indices.stop
+            if table.replaced & set(term_indices):
+                terms = tuple(
+                    (j, i, table.entries[k].item()) for k, (j, i, _) in zip(term_indices, coupling.terms)
+                )
                 changed[coupling.name] = replace(coupling, terms=terms)
     if "loop_placement" in tables:
         for k, loop in enumerate(_loop_joints(model)):

@@ -38,8 +38,8 @@ class External:
 
     def numbers(self, t: float, batch: tuple[int, ...]) -> np.ndarray:
         """Return the forces at a time [s], (rows, frames or bodies, 6)."""
-        own = self.shape if self.frames is None else (6,)
-        result = [self._one(k, t, batch, own) for k in range(len(self.values))]
+        shape = self.shape if self.frames is None else (6,)
+        result = [self._one(k, t, batch, shape) for k in range(len(self.values))]
         return result[0] if self.frames is None else np.stack(result, axis=1)
 
     def _one(self, k: int, t: float, batch: tuple[int, ...], row_shape: tuple[int, ...]) -> np.ndarray:

@@ -174,12 +174,12 @@ class _GpuRollout:
         carried = self._initial_carried() if size else []
         for turn, (previous, steps, record) in enumerate(calls):
             now = turn % 2
-            given = [*state, (step_counts[now], 1), *((x, size) for x in carried[now : now + 1])]
-            given.append(self._step_arguments(dt, steps, previous, is_held))
-            given += [self._input(name, previous) for name in self.inputs]
+            arguments = [*state, (step_counts[now], 1), *((x, size) for x in carried[now : now + 1])]
+            arguments.append(self._step_arguments(dt, steps, previous, is_held))
+            arguments += [self._input(name, previous) for name in self.inputs]
             state = spare[now] if record is None else self._recorded(results, record)
             after = [(step_counts[1 - now], 1), *((x, size) for x in carried[1 - now : 2 - now])]
-            self.kernel.launch(self.device, self.rows, given, [*state, *after], memory.stream, memory)
+            self.kernel.launch(self.device, self.rows, arguments, [*state, *after], memory.stream, memory)
         last = len(calls) % 2
         memory.copy_rows(results["steps"].address, self.rows, step_counts[last], self.rows, self.rows, 1)
         if size:

@@ -98,18 +98,18 @@ class OneKernel:
         self._kernel = kernel_for(model, drive.control, integrator, tuple(parameters), **how)
 
     def advance(self, over: float, count: int, inputs: Mapping[str, np.ndarray]) -> None:
-        given = {**inputs, **self._parameters}
+        arguments = {**inputs, **self._parameters}
         before = (self.q, self.v, np.zeros(len(self.q)), *self.hidden.values())
         how = np.array([self._dt, count, 0.0, over])
-        self.q, self.v, done, *carried = self._kernel(*before, how, *given.values())
+        self.q, self.v, done, *carried = self._kernel(*before, how, *arguments.values())
         self.hidden = dict(zip(self.hidden, carried))
         going = self.status == OK
         self.steps = self.steps + np.where(going, done, 0.0).astype(int)
         ended = np.flatnonzero(going & (done < count))
         if len(ended):
             self.status = self.status.copy()
-            last = last_states(self._kernel, before, done, ended, given, self._dt, over)
-            self.status[ended] = self._why(*last, ended, given)
+            last = last_states(self._kernel, before, done, ended, arguments, self._dt, over)
+            self.status[ended] = self._why(*last, ended, arguments)
 
     @property
     def unsolved(self) -> np.ndarray:

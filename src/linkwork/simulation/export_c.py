@@ -64,16 +64,16 @@ def exported_rollout(
             f"rollout: parameters= in C: expected names such as ('mass',), got {type(parameters).__name__}"
         )
     given = (parameters,) if isinstance(parameters, str) else tuple(parameters)
-    own = tuple(name for name in COEFFICIENTS if name in given)
+    coefficients = tuple(name for name in COEFFICIENTS if name in given)
     check_switches("rollout", limits, friction)
     if contacts is not None:
         contacts = switched(contacts_in_rollout(model, contacts, selected, integrator), limits, friction)
     laws: Laws | None = joint_laws(model, limits, friction) if contacts is None else contacts
     check_integrator("rollout", model, laws, integrator)
-    if contacts is None and own:
-        raise ModelError(f"rollout: the parameter {own[0]} is for contacts=, which is not given")
-    names = tuple(known(model, [name for name in given if name not in own]))
-    program = _program(model, selected, integrator, (*own, *names), looped, laws)
+    if contacts is None and coefficients:
+        raise ModelError(f"rollout: the parameter {coefficients[0]} is for contacts=, which is not given")
+    names = tuple(known(model, [name for name in given if name not in coefficients]))
+    program = _program(model, selected, integrator, (*coefficients, *names), looped, laws)
     words = {"q": "nq", "q_end": "nq", "pd_q": "nq"}
     axes = {a.name: words.get(a.name, "nv") for a in program.inputs + program.outputs}
     named = {"nq": model.q_names, "nv": model.v_names}
@@ -97,7 +97,7 @@ def exported_rollout(
             name: ("impulse [N s or N m s]", (rows,)) for name in ("impulses", "impulses_end") if name in axes
         }
         count = len(contacts.candidates(model))
-        samples |= {name: np.full((SAMPLES, count), 0.5) for name in own}
+        samples |= {name: np.full((SAMPLES, count), 0.5) for name in coefficients}
         samples |= {"impulses": np.zeros((SAMPLES, len(rows)))} if rows else {}
     return Exported(program, notes, samples)
 
@@ -152,20 +152,20 @@ def _program(
     }
 
     def traced(*arrays: Any) -> dict[str, Any]:
-        given = dict(zip({"q": 0, "v": 0, **scalars, **remaining}, arrays))
-        dt = given["dt"]
-        steps = given.get("steps", 1.0)
+        values = dict(zip({"q": 0, "v": 0, **scalars, **remaining}, arrays))
+        dt = values["dt"]
+        steps = values.get("steps", 1.0)
         zero = where(abs(dt) < np.inf, 0.0, np.nan)  # a program would leave out a sum of constants
-        how = np.array([dt, steps, zero, given["over"]], dtype=object)
-        first = np.array([*given.get("impulses", ()), *(0.0 for _ in CARRIED)], dtype=object)
+        how = np.array([dt, steps, zero, values["over"]], dtype=object)
+        first = np.array([*values.get("impulses", ()), *(0.0 for _ in CARRIED)], dtype=object)
         carried = () if contacts is None else (first,)
-        result = body(given["q"], given["v"], 0.0, *carried, how, *(given[name] for name in remaining))
+        result = body(values["q"], values["v"], 0.0, *carried, how, *(values[name] for name in remaining))
         ends = {"q_end": result["q_end"], "v_end": result["v_end"], "steps_end": result["done_end"]}
-        before = {"q_end": given["q"], "v_end": given["v"], "steps_end": np.array(0.0)}
+        before = {"q_end": values["q"], "v_end": values["v"], "steps_end": np.array(0.0)}
         if contacts is not None:
-            for told, x in ((ends, result["carried_end"]), (before, first)):
-                told |= {"impulses_end": x[:rows]} if rows else {}
-                told |= {name: np.asarray(y, dtype=object) for name, y in zip(TOLD, x[rows:], strict=True)}
+            for outputs, x in ((ends, result["carried_end"]), (before, first)):
+                outputs |= {"impulses_end": x[:rows]} if rows else {}
+                outputs |= {name: np.asarray(y, dtype=object) for name, y in zip(TOLD, x[rows:], strict=True)}
         if looped:  # a loop takes one step at least
             ends = {name: where(steps < 1.0, before[name], x) for name, x in ends.items()}
         return ends

@@ -66,8 +66,10 @@ def stopped_status(
     if isinstance(model, Tree):  # without loops, and without joints whose springs could be stiff
         return result
     ended = np.flatnonzero(~bad & ~unclosed)
-    here = {name: x[ended] for name, x in parameters.items()}
-    result[ended] = classify_stopped(model, last[0][ended], last[1][ended], dt, here, solved[ended])
+    ended_parameters = {name: x[ended] for name, x in parameters.items()}
+    result[ended] = classify_stopped(
+        model, last[0][ended], last[1][ended], dt, ended_parameters, solved[ended]
+    )
     return classify_stiff(
         model, result, ~(bad | unclosed), (start[0], last[0]), parameters, dt, integrator, feedback
     )
@@ -93,9 +95,16 @@ def classify_stiff(
     for q in postures:
         rows = np.flatnonzero(has_status(result, ended) & began & np.isfinite(q).all(axis=1))
         if len(rows):
-            own = None if feedback is None else lambda k, q, v, rows=rows: feedback(int(rows[k]), q, v)
+            row_feedback = (
+                None if feedback is None else lambda k, q, v, rows=rows: feedback(int(rows[k]), q, v)
+            )
             stiff = stiff_at(
-                model, q[rows], dt, integrator, {name: x[rows] for name, x in parameters.items()}, own
+                model,
+                q[rows],
+                dt,
+                integrator,
+                {name: x[rows] for name, x in parameters.items()},
+                row_feedback,
             )
             result[rows[stiff]] = int(Status.STIFF)
     return result
@@ -176,22 +185,24 @@ def classify_stopped(
     `solved`, (rows,): that step's velocity was found, so that loops could not be closed in it.
     """
     result = np.full(len(q), int(Status.NOT_FINITE))
-    given = _given(parameters)
+    batched_parameters = _given(parameters)
     if not len(q) or not Charts(model).moving:
         return result
-    by_coordinates, of_mechanism = (loop_conditioning(model, q, of=kind, **given) for kind in KINDS)
+    by_coordinates, of_mechanism = (
+        loop_conditioning(model, q, of=kind, **batched_parameters) for kind in KINDS
+    )
     worst = by_coordinates.argmin(axis=1)[:, None]
-    own, full = (np.take_along_axis(x, worst, axis=1)[:, 0] for x in (by_coordinates, of_mechanism))
-    speed = np.abs(spanning_velocity(model, q, v, **given)).max(axis=1)
-    near = own < np.minimum(np.fmax(AHEAD * dt * speed, SINGULAR), POOR)  # a speed may be NaN
+    chart_value, full = (np.take_along_axis(x, worst, axis=1)[:, 0] for x in (by_coordinates, of_mechanism))
+    speed = np.abs(spanning_velocity(model, q, v, **batched_parameters)).max(axis=1)
+    near = chart_value < np.minimum(np.fmax(AHEAD * dt * speed, SINGULAR), POOR)  # a speed may be NaN
     near |= (
-        near_turning_point(model, q, v, np.full(len(q), dt), **given) > 0.999
+        near_turning_point(model, q, v, np.full(len(q), dt), **batched_parameters) > 0.999
     )  # the kernel's may differ in the last bits
-    opens = ~np.isfinite(integrate(model, q, dt * v, **given)).all(axis=1)
+    opens = ~np.isfinite(integrate(model, q, dt * v, **batched_parameters)).all(axis=1)
     result[opens | solved] = int(Status.NOT_CLOSED)
     result[near] = int(Status.SINGULAR_COORDINATES)
-    dead = np.flatnonzero(near & (full <= WORSE * np.maximum(own, SINGULAR)))
-    here = {name: x[dead] for name, x in parameters.items()}
+    dead = np.flatnonzero(near & (full <= WORSE * np.maximum(chart_value, SINGULAR)))
+    dead_parameters = {name: x[dead] for name, x in parameters.items()}
     drops = np.flatnonzero(
         np.isin(result, (Status.NOT_FINITE, Status.NOT_CLOSED, Status.SINGULAR_COORDINATES)) & ~opens
     )
@@ -202,9 +213,9 @@ def classify_stopped(
             )
         ]
     ] = int(Status.DEAD_POINT)
-    result[dead[~_stays_regular(model, q[dead], worst[dead], (own[dead], full[dead]), here)]] = int(
-        Status.DEAD_POINT
-    )
+    result[
+        dead[~_stays_regular(model, q[dead], worst[dead], (chart_value[dead], full[dead]), dead_parameters)]
+    ] = int(Status.DEAD_POINT)
     return result
 
 
@@ -218,14 +229,17 @@ def _rank_drops_ahead(
     charts = Charts(model)
     scales = coordinate_scales(charts)
     for k in range(len(q)):
-        own = {name: x[k] for name, x in parameters.items()}
+        row_parameters = {name: x[k] for name, x in parameters.items()}
         end = integrate(
-            model, q[k : k + 1], dt * v[k : k + 1], **_given({name: x[None] for name, x in own.items()})
+            model,
+            q[k : k + 1],
+            dt * v[k : k + 1],
+            **_given({name: x[None] for name, x in row_parameters.items()}),
         )[0]
         end = between(model, q[k], end, np.array([AHEAD]))[0]
         moved = float(np.abs((end - q[k]) * scales).max())
         if np.isfinite(end).all() and moved > 0.0:
-            result[k] = rank_passage(charts, model, q[k], end, moved, own).drops
+            result[k] = rank_passage(charts, model, q[k], end, moved, row_parameters).drops
     return result
 
 
@@ -247,17 +261,19 @@ def _stays_regular(
     moves = DIFFERENCE * np.concatenate([np.eye(model.nv), -np.eye(model.nv)])
     if not len(q):
         return np.zeros(0, dtype=bool)
-    given = _given({name: np.repeat(x, count, axis=0) for name, x in parameters.items()})
-    around = integrate(model, np.repeat(q, count, axis=0), np.tile(moves, (len(q), 1)), **given)
+    repeated_parameters = _given({name: np.repeat(x, count, axis=0) for name, x in parameters.items()})
+    around = integrate(model, np.repeat(q, count, axis=0), np.tile(moves, (len(q), 1)), **repeated_parameters)
     slopes = []
     for kind in KINDS:
-        near = loop_conditioning(model, around, of=kind, **given)
+        near = loop_conditioning(model, around, of=kind, **repeated_parameters)
         near = np.take_along_axis(near, np.repeat(worst, count, axis=0), axis=1).reshape(len(q), 2, model.nv)
         slopes.append((near[:, 0] - near[:, 1]) / (2.0 * DIFFERENCE))
-    own, full = now
+    chart_value, full = now
     steep = (slopes[0] * slopes[0]).sum(axis=1)
-    there = full - own * (slopes[0] * slopes[1]).sum(axis=1) / np.where(steep > 0.0, steep, np.nan)
-    regular: np.ndarray = there > REGULAR * full  # no where it is NaN
+    extrapolated = full - chart_value * (slopes[0] * slopes[1]).sum(axis=1) / np.where(
+        steep > 0.0, steep, np.nan
+    )
+    regular: np.ndarray = extrapolated > REGULAR * full  # no where it is NaN
     return regular
 
 

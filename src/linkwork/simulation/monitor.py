@@ -58,19 +58,19 @@ def coordinate_scales(charts: Charts) -> np.ndarray:
     return result
 
 
-def _scale(found: np.ndarray, model: Model, cluster: Cluster, columns: np.ndarray, units: np.ndarray) -> None:
+def _scale(scale: np.ndarray, model: Model, cluster: Cluster, columns: np.ndarray, units: np.ndarray) -> None:
     """Put in the factors of a cluster's joints, whose velocities are counted in `columns`; those of modes in
     their units.
     """
     first = 0
     for joint in (model.joints[k] for k in cluster.bodies):
-        own = units[joint.v_slice] if joint.kind.elastic else columns[first : first + joint.nv]
+        joint_units = units[joint.v_slice] if joint.kind.elastic else columns[first : first + joint.nv]
         first += joint.nv
         if joint.nq == joint.nv:
-            found[joint.q_slice] = 1.0 / own
+            scale[joint.q_slice] = 1.0 / joint_units
         elif joint.nv:  # the last four are a quaternion, which changes by half of an angle
-            found[joint.q_slice] = 1.0 / own.max()
-            found[joint.q_slice][-4:] = 2.0
+            scale[joint.q_slice] = 1.0 / joint_units.max()
+            scale[joint.q_slice][-4:] = 2.0
 
 
 def families(model: Model) -> list[Cluster]:
@@ -145,9 +145,9 @@ def monitor(model: Model, q: Any, charts: Charts, largest: float) -> tuple[Any, 
     far: Any = 0.0
     good = absolute(0.0 * q[0]) <= 0.0
     for K in family_equations(model, q):
-        own = _inverse_of_rows(K)
-        good = good & (own < np.inf)
-        far = maximum(far, own)
+        inverse_rows = _inverse_of_rows(K)
+        good = good & (inverse_rows < np.inf)
+        far = maximum(far, inverse_rows)
     if not charts.moving:
         return good, far
     good = good & (unit_free_residual(model, q) <= CLOSED)
@@ -170,11 +170,11 @@ def monitor(model: Model, q: Any, charts: Charts, largest: float) -> tuple[Any, 
         for entry in answer[:, : len(free)].ravel():
             large = maximum(large, absolute(entry))
         x = answer[:, len(free) :].ravel()
-        own = sqrt(_squares(x))
+        inverse_rows = sqrt(_squares(x))
         if not small:
-            own = sqrt(_squares(elimination.solve_transposed(x * by_column) * by_row)) / own
-        good = good & (large <= largest) & (own < np.inf)  # NaN would not outlast the next maximum
-        far = maximum(far, own)
+            inverse_rows = sqrt(_squares(elimination.solve_transposed(x * by_column) * by_row)) / inverse_rows
+        good = good & (large <= largest) & (inverse_rows < np.inf)  # NaN would not outlast the next maximum
+        far = maximum(far, inverse_rows)
     return good, far
 
 

@@ -93,7 +93,7 @@ def roll_out(
     ends = None if carried is None else np.array(carried, dtype)
     for start in range(0, rows, CHUNK):
         part = slice(start, min(rows, start + CHUNK))
-        given = {name: x[part] for name, x in inputs.items()}
+        part_inputs = {name: x[part] for name, x in inputs.items()}
         forces = None if each is None else each[part].astype(dtype, copy=False)
         more = () if ends is None else (ends[part],)
         size = part.stop - part.start
@@ -103,12 +103,12 @@ def roll_out(
         ]
         for over, count, place in segments(steps, record_every, each is not None):
             if forces is not None:
-                given["tau"] = forces[:, over]
-            kernel(*now, np.array([dt, count, 0.0, over], dtype), *given.values(), out=spare)
+                part_inputs["tau"] = forces[:, over]
+            kernel(*now, np.array([dt, count, 0.0, over], dtype), *part_inputs.values(), out=spare)
             now, spare = spare, now
             stopped = np.flatnonzero((now[2] != over + count) & (spare[2] == over))
             if len(stopped):
-                result = last_states(kernel, spare, now[2] - over, stopped, given, dt, over)
+                result = last_states(kernel, spare, now[2] - over, stopped, part_inputs, dt, over)
                 last[0][start + stopped], last[1][start + stopped] = result
             if place is not None:
                 q[part, place], v[part, place] = now[0], now[1]
@@ -123,7 +123,7 @@ def last_states(
     before: tuple[np.ndarray, ...],
     taken: np.ndarray,
     stopped: np.ndarray,
-    given: Mapping[str, np.ndarray],
+    inputs_of_rows: Mapping[str, np.ndarray],
     dt: float,
     over: float,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -141,5 +141,7 @@ def last_states(
             [np.full(len(rows), dt), taken[rows], np.zeros(len(rows)), np.full(len(rows), over)]
         )
         how = how.astype(kernel.dtype)
-        q[subset], v[subset] = kernel(*(x[rows] for x in before), how, *(x[rows] for x in given.values()))[:2]
+        q[subset], v[subset] = kernel(
+            *(x[rows] for x in before), how, *(x[rows] for x in inputs_of_rows.values())
+        )[:2]
     return q, v

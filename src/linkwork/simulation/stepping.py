@@ -109,9 +109,9 @@ class Stepping(ChartStates):
         with np.errstate(invalid="ignore"):
             doubtful = rows & self.active & may_pass(moved, np.fmax(self.far, far))
         for k in np.flatnonzero(doubtful):
-            given = {name: x[k] for name, x in self._parameters.items()}
+            row_parameters = {name: x[k] for name, x in self._parameters.items()}
             chart = self.charts.chart(self.choices[k])
-            result = rank_passage(self.charts, chart, self.q[k], q[k], float(moved[k]), given)
+            result = rank_passage(self.charts, chart, self.q[k], q[k], float(moved[k]), row_parameters)
             drops[k] = result.drops
             near[k] = result.drops or result.conditioning < min(POOR, NEAR * moved[k])
         return near, drops

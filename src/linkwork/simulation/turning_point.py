@@ -41,12 +41,14 @@ def near_turning_point(model: Model, q: Any, v: Any, dt: Any) -> Any:
     nodes = tree(model, q, v)
     units = unit_velocities(charts.whole)
     clusters = charts.clusters
-    own = np.concatenate([units[places_of(model, c)[list(c.independent)]] for c in model.clusters])
+    independent_units = np.concatenate(
+        [units[places_of(model, c)[list(c.independent)]] for c in model.clusters]
+    )
     for body in (nodes.bodies[k] for n in charts.moving for k in clusters[n].bodies):
         for G, g, unit in zip(body.G, body.g, units[body.joint.v_slice]):
             speed: Any = 0.0
             large: Any = 0.0
-            for x, y, by in zip(G, v[body.dofs], own[body.dofs]):
+            for x, y, by in zip(G, v[body.dofs], independent_units[body.dofs]):
                 speed = speed + absolute(x * y)
                 large = maximum(large, absolute(x) * (by / (LARGE_ENTRY * unit)))
             result = maximum(

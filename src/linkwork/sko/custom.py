@@ -139,10 +139,10 @@ class Tree:
                     f"node {node.name!r}: pick_offs: expected a mapping of frames to B, got "
                     f"{node.pick_offs!r}"
                 )
-            for frame, given in node.pick_offs.items():
+            for frame, pick_off in node.pick_offs.items():
                 if frame in self.frames_by_name:
                     raise ModelError(f"{name} has two frames named {frame!r}")
-                self.frames_by_name[frame] = (k, given)
+                self.frames_by_name[frame] = (k, pick_off)
         self._check_states()
 
     def _check_states(self) -> None:
@@ -243,24 +243,24 @@ class Tree:
             parent: HingeNode = ground if node.parent is None else made[node.parent]
             shapes = {"A": (parent.rows, rows), "H": (m, rows), "M": (rows, rows), "a": (rows,), "b": (rows,),
                       "armature": (m, m), "passive_force": (m,)}  # fmt: skip
-            given = {}
+            entries = {}
             for word, shape in shapes.items():
                 entry = self.own_parameters.bound(getattr(node, word))
                 if entry is None and word == "A" and 0 not in shape:
                     raise ModelError(f"node {node.name!r} needs A, (rows of its parent, rows): {shape}")
-                what = f"node {node.name!r}: {word}"
-                given[word] = (
+                label = f"node {node.name!r}: {word}"
+                entries[word] = (
                     np.zeros(shape, dtype=object)
                     if entry is None
-                    else array_of(what, entry, q, v, len(shape))
+                    else array_of(label, entry, q, v, len(shape))
                 )
-                if given[word].shape != shape:
-                    raise ModelError(f"{what}: expected shape {shape}, got {given[word].shape}")
+                if entries[word].shape != shape:
+                    raise ModelError(f"{label}: expected shape {shape}, got {entries[word].shape}")
             for word in ("M", "armature"):
-                check_symmetric(f"node {node.name!r}: {word}", given[word])
+                check_symmetric(f"node {node.name!r}: {word}", entries[word])
             split = self.partition.get(node.name)
             split = None if split is None else tuple(self._bound_stage(stage) for stage in split)
-            stages = stages_of_node(split, node.name, parent, slice(start, start + m), given, q, v)
+            stages = stages_of_node(split, node.name, parent, slice(start, start + m), entries, q, v)
             made[node.name] = stages[-1]
             every += stages
             start += m

@@ -76,7 +76,7 @@ def node_shape(node: Node, H: Any, nq: int) -> tuple[int, int]:
             H = evaluated(f"node {node.name!r}: H", H, np.full(max(nq, MAX_TRIAL_COORDINATES), 0.1))
         except ModelError as error:
             raise ModelError(f"{error}; or say its shape=(velocities, rows)") from error
-    found = np.shape(H)
-    if len(found) != 2 or 0 in found:
-        raise ModelError(f"node {node.name!r}: H: expected shape (velocities, rows), got {found}")
-    return found[0], found[1]
+    shape = np.shape(H)
+    if len(shape) != 2 or 0 in shape:
+        raise ModelError(f"node {node.name!r}: H: expected shape (velocities, rows), got {shape}")
+    return shape[0], shape[1]

@@ -234,7 +234,7 @@ class ModelTree(TreeState[N_co]):
             joint = state.joint.part(part, name, at_q, at_v)
             own_place, own_phase = (Pose.identity(), 0.0) if i else (place, phase)
             frame = JointFrame(part, own_place, own_phase, C if last else Pose.identity())
-            own = JointState(joint, frame, self.q[joint.q_slice], precise=each.point_like)
+            joint_state = JointState(joint, frame, self.q[joint.q_slice], precise=each.point_like)
             own_dofs = slice(dofs.start + at_v, dofs.start + at_v + part.nv)
             own_dy = dy[at_v : at_v + part.nv]
             at_q = at_q + part.nq
@@ -243,12 +243,12 @@ class ModelTree(TreeState[N_co]):
                 break
             massless = BodyDescription(frame, Inertia.massless(np.zeros((3, 3))))
             base = RigidBody(
-                base, own, own_dy, partial(Share.own, own_dofs), None, massless, None, lambda: ()
+                base, joint_state, own_dy, partial(Share.own, own_dofs), None, massless, None, lambda: ()
             )
             parent = self._kinds.rigid(parent, base)
             parent.blocks = {}  # its rows are those of no body
             self._before.setdefault(k, []).append(parent)
-        return parent, base, own, own_dofs, own_dy
+        return parent, base, joint_state, own_dofs, own_dy
 
     def _split(self, k: int, node: Any) -> Any:
         """Return the last of the nodes for groups of a node's velocities, if its hinge is partitioned so."""

@@ -59,10 +59,10 @@ class Operators:
     @property
     def segments(self) -> tuple[tuple[str, ...], ...]:
         """The serial-chain segments of the tree, as the names of their nodes (SKO Sec. 7.1)."""
-        found: dict[int, list[str]] = {}
+        segments: dict[int, list[str]] = {}
         for name, segment in zip(self.rows.names, self.rows.segment):
-            found.setdefault(segment, []).append(name)
-        return tuple(tuple(names) for names in found.values())
+            segments.setdefault(segment, []).append(name)
+        return tuple(tuple(names) for names in segments.values())
 
     # what the model says
 
@@ -130,11 +130,13 @@ class Operators:
 
     def _inertias(self, name: str, of: Any) -> Operator:
         def times(k: int, x: Any) -> Any:
-            own = self._every[k].rows
-            first = of(k) @ x[:own]
+            row_slice = self._every[k].rows
+            first = of(k) @ x[:row_slice]
             return (
-                np.concatenate([first, product(np.asarray(self._every[k].armature, dtype=object), x[own:])])
-                if len(x) > own
+                np.concatenate(
+                    [first, product(np.asarray(self._every[k].armature, dtype=object), x[row_slice:])]
+                )
+                if len(x) > row_slice
                 else first
             )
 

@@ -56,11 +56,11 @@ class Kernel(Operator):
         return y
 
     def pattern(self) -> np.ndarray:
-        found = np.zeros((len(self.rows), len(self.rows)), dtype=bool)
+        pattern = np.zeros((len(self.rows), len(self.rows)), dtype=bool)
         for k, parent in enumerate(self.parents):
             if parent != GROUND:
-                found[parent, k] = True
-        return found
+                pattern[parent, k] = True
+        return pattern
 
     def entry(self, i: int, j: int) -> np.ndarray:
         return self.inward(j, np.eye(self.rows.rows_of(j)).astype(object))

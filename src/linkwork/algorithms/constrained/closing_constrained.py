@@ -46,7 +46,7 @@ def close_all(
         return close_loops(model, integrate_tree(model, q, tree_motion(model, q, dy)), q).q
 
     q, _ = newton(direction, retract, close_loops(model, q, previous).q, units, tolerance(CLOSED, q))
-    q, left, openness = close_loops(model, q)
+    q, residual, openness = close_loops(model, q)
     nodes = nodes_for(model, constraints, q)
     missed = violation(nodes, constraints)
     rows = ConstraintRows(nodes, constraints, rounded=True) if rounded_families(model.nominal) else None
@@ -61,7 +61,7 @@ def close_all(
         missed = gaps.ravel()
         error = maximum(error, residual_norm(gaps.ravel()))
         openness = maximum(openness, residual_norm(missed / limits.ravel()) * unit / within)
-    return Closed(q, maximum(left, error), openness)
+    return Closed(q, maximum(residual, error), openness)
 
 
 def _has_redundant(model: Model, loop: LoopConstraint) -> bool:
@@ -69,9 +69,10 @@ def _has_redundant(model: Model, loop: LoopConstraint) -> bool:
     satisfy.
     """
     held = next((one for one in model.constrained_loops if one.name == loop.name), None)
-    kept = getattr(held, "independent_rows", None)
+    independent_rows = getattr(held, "independent_rows", None)
     return held is not None and (
-        (kept is not None and len(kept) < held.count(model.joints)) or bool(getattr(held, "slack", ()))
+        (independent_rows is not None and len(independent_rows) < held.count(model.joints))
+        or bool(getattr(held, "slack", ()))
     )
 
 

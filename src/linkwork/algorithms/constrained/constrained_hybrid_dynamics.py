@@ -52,13 +52,13 @@ def constrained_hybrid_dynamics(
     """Return θ̈ and T, (nv,), and forces, where θ̈ is given at velocities that are `prescribed`, (nv,), and T
     at the others.
     """
-    found = solver(reduced(held, prescribed, ddtheta), T[~prescribed], np.zeros(held.m), settings)
+    solution = solver(reduced(held, prescribed, ddtheta), T[~prescribed], np.zeros(held.m), settings)
     acc = np.array(ddtheta, dtype=object)
     tau = np.array(T, dtype=object)
-    acc[~prescribed] = found.ddtheta
-    needed = inverse_dynamics(held.nodes, acc) - held.joint_forces(found.forces)
+    acc[~prescribed] = solution.ddtheta
+    needed = inverse_dynamics(held.nodes, acc) - held.joint_forces(solution.forces)
     tau[prescribed] = needed[prescribed]
-    return HybridResult(acc, tau, found.forces, found.converged, found.iterations)
+    return HybridResult(acc, tau, solution.forces, solution.converged, solution.iterations)
 
 
 def reduced(held: ConstraintRows, prescribed: np.ndarray, ddtheta: np.ndarray) -> ConstraintRows:
@@ -98,12 +98,12 @@ class HybridSolution:
         self.active = active
         self.prescribed = prescribed
         held = self._rows(model, q, v, f_ext, targets)
-        own = reduced(held, prescribed, a)
-        self.kkt = KKT(own, weights, redundant=redundant)
+        reduced_rows = reduced(held, prescribed, a)
+        self.kkt = KKT(reduced_rows, weights, redundant=redundant)
         self.J = held.jacobian()
         self.M = mass_matrix(held.nodes)
-        bias = inverse_dynamics(own.nodes, np.zeros(own.nodes.nv))
-        free, self.f = self.kkt.solve(tau[~prescribed] - bias, -own.at_rest())
+        bias = inverse_dynamics(reduced_rows.nodes, np.zeros(reduced_rows.nodes.nv))
+        free, self.f = self.kkt.solve(tau[~prescribed] - bias, -reduced_rows.at_rest())
         self.a, self.tau = np.array(a, dtype=object), np.array(tau, dtype=object)
         self.a[~prescribed] = free
         needed = inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f)

@@ -51,28 +51,32 @@ def redundant_families(model: Model) -> list[Family]:
     """Return the constrained loops of a model of which more rows are used than their rank, by the model's own
     numbers.
     """
-    found = []
+    families = []
     held = {loop.name: loop for loop in model.constrained_loops}
     for bodies, loops in find_families(model.joints, model.loops):
-        own = [held[loop.name] for loop in loops if loop.name in held]
-        if not own or all(loop.linear for loop in loops):
+        rows_of_family = [held[loop.name] for loop in loops if loop.name in held]
+        if not rows_of_family or all(loop.linear for loop in loops):
             continue
         cluster = closable_cluster(model, bodies, loops)
         if cluster is None:  # no closed state says which equations are redundant
             continue
         embedded = sum(len(c.rows) for c in model.clusters if c.constraints and set(c.bodies) <= set(bodies))
         size = length_of(model, bodies, loops)
-        units = [row_units(model, [loop], size)[_kept(model, loop)] for loop in own]
+        units = [row_units(model, [loop], size)[_kept(model, loop)] for loop in rows_of_family]
         nullity = sum(map(len, units)) - (len(cluster.rows) - embedded)
         if cluster.overdetermined and nullity > 0:
             velocities = _velocity_units(model, size)
-            found.append(Family(tuple(loop.name for loop in own), nullity, np.concatenate(units), velocities))
-    return found
+            families.append(
+                Family(
+                    tuple(loop.name for loop in rows_of_family), nullity, np.concatenate(units), velocities
+                )
+            )
+    return families
 
 
 def _kept(model: Model, loop: Any) -> list[int]:
-    kept = getattr(loop, "independent_rows", None)
-    return list(range(loop.count(model.joints)) if kept is None else kept)
+    independent_rows = getattr(loop, "independent_rows", None)
+    return list(range(loop.count(model.joints)) if independent_rows is None else independent_rows)
 
 
 def _velocity_units(model: Model, size: float) -> np.ndarray:

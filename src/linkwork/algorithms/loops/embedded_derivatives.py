@@ -105,9 +105,9 @@ class Follow:
         """
         X: Any = np.zeros((self.model.nv_spanning, self.G.shape[1]), dtype=object)
         for n, (K, places) in enumerate(zip(self.K, self.dependent)):
-            rest = K @ X - right(n)
-            if filled(rest):
-                X[places] = self.eliminations[n].solve(rest)
+            residual = K @ X - right(n)
+            if filled(residual):
+                X[places] = self.eliminations[n].solve(residual)
         return X
 
     def changes(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -140,12 +140,12 @@ class Follow:
         equations.
         """
         total: Any = np.zeros((self.G.shape[1],) * 2, dtype=object)
-        rest: Any = np.array(tau, dtype=object)
+        remaining: Any = np.array(tau, dtype=object)
         for cluster, K, places, elimination in reversed(
             list(zip(self.clusters, self.K, self.dependent, self.eliminations))
         ):
-            force = elimination.solve_transposed(-rest[places])
-            rest = rest - K.T @ force
+            force = elimination.solve_transposed(-remaining[places])
+            remaining = remaining - K.T @ force
             if not all(constraint.linear for constraint in cluster.constraints):
                 pushed = partial(self._pushed, cluster, force)
                 total = total - self.G.T @ self.along(pushed, self.q, self.directions)[1]
@@ -279,11 +279,13 @@ def _through_loops(
         ]
         for k, part in free_parts(at, bodies).items():
             free[nodes.node_of(k.body.joint.child).dofs.start] = part
-    found = pairs(at)
+    tree_derivatives = pairs(at)
     follow = Follow(model, q, v_spanning, G, along)
     dv, da, turned = follow.changes(a_spanning)
-    by_q = G.T @ (found.by_q @ G + found.by_v @ dv + found.by_a @ da) + follow.change_of_force(tau)
-    by_v = G.T @ (found.by_v @ G + found.by_a @ turned)
+    by_q = G.T @ (
+        tree_derivatives.by_q @ G + tree_derivatives.by_v @ dv + tree_derivatives.by_a @ da
+    ) + follow.change_of_force(tau)
+    by_v = G.T @ (tree_derivatives.by_v @ G + tree_derivatives.by_a @ turned)
     return Derivatives(by_q, by_v, mass_matrix(hinge_tree(model, q)))
 
 
@@ -336,15 +338,15 @@ def check_conservative(tree: Tree) -> None:
         C = 0.25 * np.column_stack([force(v + e) - force(v - e) - force(e) + force(-e) for e in units])
         rate = (8.0 * (inertia(h) - inertia(-h)) - (inertia(2.0 * h) - inertia(-2.0 * h))) / (12.0 * h)
         even = 0.5 * (force(v) + force(-v)) - force(still)
-        for what, found, expected in (
+        for label, computed, expected in (
             ("Ṁ = C + Cᵀ", C + C.T, rate),
             ("C v, the part that is even in v,", C @ v, even),
         ):
-            gap = np.abs(found - expected).max() / max(1.0, np.abs(expected).max())
+            gap = np.abs(computed - expected).max() / max(1.0, np.abs(expected).max())
             if not gap <= 1e-6:
                 raise ModelError(
                     f"coriolis_matrix of {printable(tree.name)}: expected nodes whose a and b are the "
-                    f"velocity-dependent terms of their A, H and M, but {what} is missed by {gap:.2g}"
+                    f"velocity-dependent terms of their A, H and M, but {label} is missed by {gap:.2g}"
                 )
 
 
@@ -367,10 +369,10 @@ def _of_bias_force(model: Model, q: Any, v: Any, by: Differentiate) -> np.ndarra
         1,
     )
     names = [name for joint in model.joints for name in joint.v_names]
-    own = [names.index(name) for name in model.v_names]
+    indices = [names.index(name) for name in model.v_names]
     M = mass_matrix(hinge_tree(model, q))
     armature = [x for joint in model.joints for x in joint.armature]
     for g, x, row in zip(G, armature, K):
         if not (is_zero(x) or all(map(is_zero, row))):
             M = M - x * np.outer(g, g)
-    return half - 0.5 * M @ (K[own] @ G)
+    return half - 0.5 * M @ (K[indices] @ G)

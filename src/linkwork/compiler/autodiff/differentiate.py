@@ -251,8 +251,8 @@ class _Forward(_Mode):
             for e, line in enumerate(self._matrix_rows(self.moved[c], self.program.inputs[c].size)):
                 seeds[c, e] = {count + d: value for d, value in line.items()}
             count += math.prod(self.widths[c])
-        wanted = [v for r in self.rows for v in self.program.results[r]]
-        values, changes = forward(self.program, self.b, self.b.input, seeds, wanted)
+        results = [v for r in self.rows for v in self.program.results[r]]
+        values, changes = forward(self.program, self.b, self.b.input, seeds, results)
         self.results = [[values[v] for v in r] for r in self.program.results]
         self.changes = {}
         for r in self.rows:

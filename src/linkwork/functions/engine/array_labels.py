@@ -176,15 +176,15 @@ def array_labels(
     """
     if isinstance(model, Tree):
         return {}
-    found = {}
+    labels = {}
     for array in inputs:
         name = names.get(array.name, array.name)
-        found[array.name] = ArrayLabels(
+        labels[array.name] = ArrayLabels(
             name, _fitted(argument_axes(shapes, model, name, options), array.shape, options)
         )
     for array, known in zip(outputs, known_outputs(function, model, options)):
-        found[array.name] = ArrayLabels(known.name, _fitted(known.axes, array.shape, options))
-    return found
+        labels[array.name] = ArrayLabels(known.name, _fitted(known.axes, array.shape, options))
+    return labels
 
 
 def derivative_array_labels(
@@ -220,7 +220,7 @@ def derivative_array_labels(
         one = known[int(place)]
         return one._replace(axes=(model.v_names,)) if tangent and word in configurations else one
 
-    found = {}
+    labels = {}
     for array in (*inputs, *outputs):
         word, before, parts = array.name, "", [of(array.name, False)]
         while parts[0] is None and (head := next((x for x in ("d_", "bar_") if word.startswith(x)), None)):
@@ -232,10 +232,10 @@ def derivative_array_labels(
         if all(part is not None for part in parts):
             names_of, axes = zip(*(part for part in parts if part is not None))
             name = before + names_of[0] if len(parts) == 1 else "_by_".join(names_of)
-            found[array.name] = ArrayLabels(
-                name, _fitted(tuple(x for some in axes for x in some), array.shape, options)
+            labels[array.name] = ArrayLabels(
+                name, _fitted(tuple(x for axis in axes for x in axis), array.shape, options)
             )
-    return found
+    return labels
 
 
 def known_outputs(function: str, model: Model, options: Mapping[str, Any]) -> list[ArrayLabels]:
@@ -283,9 +283,9 @@ def _parameter_axes(model: Model, name: str) -> Axes:
     first = all_of.get(of, ())
     if who is not None:  # of one alone only velocities are several
         first = first[parameters.entries_of(model, name)] if of == "velocity" else ()
-    own = (OF_PARAMETERS[kind],) if kind in OF_PARAMETERS else ()
-    several = len(shape) > len(own)
-    return ((first,) if several else ()) + ((),) * (len(shape) - several - len(own)) + own
+    owner = (OF_PARAMETERS[kind],) if kind in OF_PARAMETERS else ()
+    several = len(shape) > len(owner)
+    return ((first,) if several else ()) + ((),) * (len(shape) - several - len(owner)) + owner
 
 
 def _words_axes(model: Model, words: str, options: Mapping[str, Any]) -> Axes:
@@ -294,18 +294,18 @@ def _words_axes(model: Model, words: str, options: Mapping[str, Any]) -> Axes:
 
 def _fitted(axes: Axes, shape: tuple[int, ...], options: Mapping[str, Any]) -> Axes:
     """Return the names along the axes of an array, as far as they are known and fit, from the last one back."""
-    found: list[tuple[str, ...]] = [()] * len(shape)
+    fitted: list[tuple[str, ...]] = [()] * len(shape)
     for back, names in enumerate(reversed(axes), start=1):
         if back <= len(shape) and len(names) == shape[-back]:
-            found[-back] = names
+            fitted[-back] = names
     if (
         options.get("frame")
         and not isinstance(options["frame"], str)
         and shape
         and len(options["frame"]) == shape[0]
     ):
-        found[0] = tuple(options["frame"])
-    return tuple(found)
+        fitted[0] = tuple(options["frame"])
+    return tuple(fitted)
 
 
 def _names(model: Model, word: str, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -326,10 +326,10 @@ def _names(model: Model, word: str, options: Mapping[str, Any]) -> tuple[str, ..
     if word == "equations":  # of loops, those that are used
         clusters = embed_all(model).clusters
         every = [
-            [f"{c.name}[{k}]" for c in own.constraints for k in range(c.count(model.joints))]
-            for own in clusters
+            [f"{c.name}[{k}]" for c in block.constraints for k in range(c.count(model.joints))]
+            for block in clusters
         ]
-        return tuple(labels[row] for labels, own in zip(every, clusters) for row in own.used)
+        return tuple(labels[row] for labels, block in zip(every, clusters) for row in block.used)
     if word == "rows":
         return tuple(label for constraint in options["constraints"] for label in constraint.labels(model))
     if word == "constraints":

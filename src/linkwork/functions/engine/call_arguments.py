@@ -43,22 +43,26 @@ def resolve_device(name: str, named: dict[str, Any], values: Iterable[Any]) -> t
 
     Arrays on a GPU are computed there, in their own dtype.
     """
-    there = [x for x in values if is_on_gpu(x)]
+    device_arrays = [x for x in values if is_on_gpu(x)]
     device = named.pop("device", None)
     if device is None:
-        device = "cuda" if there else "cpu"
+        device = "cuda" if device_arrays else "cpu"
     if not isinstance(device, str) or device not in TARGETS:
         raise LinkworkError(f"{name}: device: expected one of {', '.join(TARGETS)}, got {device!r}")
-    own = str(getattr(there[0], "dtype", "float64")).removeprefix("torch.") if there else "float64"
-    return device, named.pop("dtype", own if own in DTYPES else "float64")
+    dtype = (
+        str(getattr(device_arrays[0], "dtype", "float64")).removeprefix("torch.")
+        if device_arrays
+        else "float64"
+    )
+    return device, named.pop("dtype", dtype if dtype in DTYPES else "float64")
 
 
 def as_numbers(value: Any) -> np.ndarray:
     """Return an option as numbers; NaN, which every check rejects, where it is something else."""
     try:
-        given = np.asarray(value)
+        array = np.asarray(value)
         return (
-            np.array(np.nan) if given.dtype.kind == "c" else given.astype(float)
+            np.array(np.nan) if array.dtype.kind == "c" else array.astype(float)
         )  # real parts alone are not what was meant
     except (TypeError, ValueError):
         return np.array(np.nan)

@@ -137,13 +137,13 @@ class DerivativeProgram:
         back = tangent.joint_rates(model, q).T @ bar
         return back if G is None else G.T @ back
 
-    def _with_directions(self, program: Program, given: int) -> dict[str, tuple[int, ...]]:
+    def _with_directions(self, program: Program, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the inputs of a jvp, in which directions of q are tangent vectors, (nv,).
 
         The inputs from number `given` on are directions.
         """
         shapes = {array.name: array.shape for array in program.inputs}
-        for array, name in zip(program.inputs[given:], self.wrt, strict=True):
+        for array, name in zip(program.inputs[count:], self.wrt, strict=True):
             shapes[array.name] = (self.model.nv,) if name in self._charts else array.shape
         return shapes
 
@@ -160,12 +160,12 @@ class DerivativeProgram:
         words = [self._input_names[name] for name in self.wrt]
         program = differentiate.jvp(self._base, words)
         base = self._base
-        given, tangents = len(base.inputs), len(base.outputs)
-        shapes = self._with_directions(program, given)
+        count, tangents = len(base.inputs), len(base.outputs)
+        shapes = self._with_directions(program, count)
 
         def body(*all_arrays: Any) -> dict[str, Any]:
-            directions = self._pushed(dict(zip(shapes, all_arrays)), all_arrays[given:])
-            results = call_in_trace(program, *all_arrays[:given], *directions)
+            directions = self._pushed(dict(zip(shapes, all_arrays)), all_arrays[count:])
+            results = call_in_trace(program, *all_arrays[:count], *directions)
             for k, array in enumerate(base.outputs):
                 if array.name in self.configuration_outputs:
                     results[tangents + k] = tangent.velocities(self.model, results[k]) @ results[tangents + k]
@@ -180,23 +180,23 @@ class DerivativeProgram:
             program = differentiate.vjp(base, words)
         except DifferentiationError:  # through a loop that is not Newton's method
             return self._vjp_without_reverse_mode()
-        given, bars = len(base.inputs), len(base.outputs)
+        count, bars = len(base.inputs), len(base.outputs)
         shapes = {array.name: array.shape for array in program.inputs}
-        for array, output in zip(program.inputs[given:], base.outputs, strict=True):
+        for array, output in zip(program.inputs[count:], base.outputs, strict=True):
             shapes[array.name] = (
                 (self.model.nv,) if output.name in self.configuration_outputs else array.shape
             )
 
         def body(*all_arrays: Any) -> dict[str, Any]:
             arrays = dict(zip(shapes, all_arrays))
-            own = call_in_trace(base, *all_arrays[:given]) if self.configuration_outputs else []
+            values = call_in_trace(base, *all_arrays[:count]) if self.configuration_outputs else []
             weights = [
-                tangent.velocities(self.model, own[k]).T @ bar
+                tangent.velocities(self.model, values[k]).T @ bar
                 if output.name in self.configuration_outputs
                 else bar
-                for k, (output, bar) in enumerate(zip(base.outputs, all_arrays[given:], strict=True))
+                for k, (output, bar) in enumerate(zip(base.outputs, all_arrays[count:], strict=True))
             ]
-            results = call_in_trace(program, *all_arrays[:given], *weights)
+            results = call_in_trace(program, *all_arrays[:count], *weights)
             for k, name in enumerate(self.wrt):
                 if name in self._charts:
                     results[bars + k] = self._pull(arrays, arrays[self._input_names[name]], results[bars + k])
@@ -208,15 +208,15 @@ class DerivativeProgram:
         """Trace the derivative of the reverse-mode gradient along directions."""
         words, back = [self._input_names[name] for name in self.wrt], self._vjp()
         program = differentiate.jvp(back, words)
-        given = len(back.inputs)
-        shapes = self._with_directions(program, given)
+        count = len(back.inputs)
+        shapes = self._with_directions(program, count)
 
         def body(*all_arrays: Any) -> dict[str, Any]:
-            directions = self._pushed(dict(zip(shapes, all_arrays)), all_arrays[given:])
+            directions = self._pushed(dict(zip(shapes, all_arrays)), all_arrays[count:])
             results = dict(
                 zip(
                     (array.name for array in program.outputs),
-                    call_in_trace(program, *all_arrays[:given], *directions),
+                    call_in_trace(program, *all_arrays[:count], *directions),
                 )
             )
             return {f"d_bar_{word}": results[f"d_bar_{word}"] for word in words}
@@ -250,8 +250,8 @@ class DerivativeProgram:
         words = [name, *(self._input_names[parameter] for parameter in self.kernel_inputs.parameters)]
 
         def body(*arrays: Any) -> Any:
-            given = dict(zip(words, arrays))
-            return tangent.rates(self._traced_model(given), given[name])
+            values = dict(zip(words, arrays))
+            return tangent.rates(self._traced_model(values), values[name])
 
         return trace(body, {word: shapes[word] for word in words}, name="rates")
 
@@ -379,8 +379,13 @@ class DerivativeProgram:
 
     def _rule_arguments(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of the body: arrays, and options with the method of kernels."""
-        own = {name: arrays[name] for name in (*self.function.required, *self.kernel_inputs.optional)}
-        return {**self.function.with_method(self.model, self.kernel_inputs.optional, self.settings), **own}
+        array_arguments = {
+            name: arrays[name] for name in (*self.function.required, *self.kernel_inputs.optional)
+        }
+        return {
+            **self.function.with_method(self.model, self.kernel_inputs.optional, self.settings),
+            **array_arguments,
+        }
 
 
 def _as_list(names: Iterable[str]) -> list[str]:

@@ -127,13 +127,13 @@ class Source:
         def make() -> Program:
             program = self.program
             made = of(program, [program.inputs[k].name for k in wrt])
-            own = len(program.outputs)  # the values themselves are not asked for
-            return replace(made, outputs=made.outputs[own:], results=made.results[own:])
+            value_count = len(program.outputs)  # the values themselves are not asked for
+            return replace(made, outputs=made.outputs[value_count:], results=made.results[value_count:])
 
         def arrays_of(dtype: str) -> tuple[Arrays, Arrays]:
             inputs, outputs = self.arrays(dtype)
-            more, found = adds(inputs, outputs, wrt)
-            return inputs + more, found
+            more, added = adds(inputs, outputs, wrt)
+            return inputs + more, added
 
         if (kind, wrt) not in self._derived:
             identity = None if self.identity is None else repr(("entries", kind, wrt, self.identity))
@@ -154,18 +154,21 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
             f"function: expected a function of a model, such as linkwork.forward_dynamics, got {function!r}"
         )
     optional, parameters = options.pop("optional", ()), options.pop("parameters", ())
-    chosen, inputs = function.normalize_options(model, options), function.inputs(model, optional, parameters)
-    identity = function.identity(model, inputs, chosen)
+    settings, inputs = (
+        function.normalize_options(model, options),
+        function.inputs(model, optional, parameters),
+    )
+    identity = function.identity(model, inputs, settings)
 
     def rule(kind: str, names: list[str]) -> Program | None:
         if kind == "vjp":
             return entrywise_vjp(function, model, names, optional, parameters, options)
-        if function.rule is None or not function.rule.holds(model, chosen, names, "jvp"):
+        if function.rule is None or not function.rule.holds(model, settings, names, "jvp"):
             return None
         return entrywise_jvp(function, model, names, optional, parameters, options)
 
     return _remembered(
-        model, identity, function.__name__, lambda: function.program_of(model, inputs, chosen), rule
+        model, identity, function.__name__, lambda: function.program_of(model, inputs, settings), rule
     )
 
 

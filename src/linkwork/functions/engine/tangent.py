@@ -52,9 +52,9 @@ def joint_rates(model: Model, q: np.ndarray) -> np.ndarray:
     """Return E, the changes of q along each velocity of the spanning tree, (nq, nv_spanning)."""
     E: Any = np.zeros((model.nq, model.nv_spanning), dtype=object)
     for joint in model.joints:
-        own = q[joint.q_slice]
+        coordinates = q[joint.q_slice]
         for k, unit in enumerate(np.eye(joint.nv)):
-            E[joint.q_slice, joint.v_slice.start + k] = joint.kind.rate(own, unit)
+            E[joint.q_slice, joint.v_slice.start + k] = joint.kind.rate(coordinates, unit)
     return E
 
 
@@ -65,8 +65,8 @@ def velocities(model: Model, q: np.ndarray) -> np.ndarray:
     D: Any = np.zeros((model.nv_spanning, model.nq), dtype=object)
     for joint in model.joints:
         if joint.nv:
-            own = q[joint.q_slice]
-            by_end = np.eye(joint.nv) if _is_plain(joint) else _by_end(joint.kind, own)
+            coordinates = q[joint.q_slice]
+            by_end = np.eye(joint.nv) if _is_plain(joint) else _by_end(joint.kind, coordinates)
             D[joint.v_slice, joint.q_slice] = by_end
     return D[[place for cluster in model.clusters for place in _independent(model, cluster)]]
 

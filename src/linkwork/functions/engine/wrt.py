@@ -58,9 +58,9 @@ def normalize_wrt(model: Model, wrt: Any, arrays: Sequence[str], function: str) 
 def wrt_option(function: str, *arrays: str, others: Options | None = None) -> Options:
     """Return a function that checks options: `wrt`, which may name these arrays, and others."""
 
-    def normal(model: Model, wrt: Any, **rest: Any) -> dict[str, Any]:
-        found = {} if others is None else others(model, **rest)
-        return {**found, **normalize_wrt(model, wrt, arrays, function)}
+    def normal(model: Model, wrt: Any, **options: Any) -> dict[str, Any]:
+        normalized = {} if others is None else others(model, **options)
+        return {**normalized, **normalize_wrt(model, wrt, arrays, function)}
 
     return normal
 
@@ -92,35 +92,35 @@ def changes_along(model: Model, directions: Mapping[str, Any], arrays: Mapping[s
     )
 
     def moved(fn: Callable[..., Any], x: np.ndarray) -> Any:
-        given = {}
+        values = {}
         first = 0
         for name, start in starts.items():
             shape = np.shape(start)
             size = np.size(start)
-            given[name] = x[first : first + size].reshape(shape)[()]
+            values[name] = x[first : first + size].reshape(shape)[()]
             first += size
-        own = {name: value for name, value in given.items() if name not in arrays}
+        parameters = {name: value for name, value in values.items() if name not in arrays}
         return fn(
-            model.traced_with(own) if own else model,
-            **{**arrays, **{n: a for n, a in given.items() if n in arrays}},
+            model.traced_with(parameters) if parameters else model,
+            **{**arrays, **{n: a for n, a in values.items() if n in arrays}},
         )
 
     def along(fn: Callable[..., Any]) -> np.ndarray:
-        found: np.ndarray = jvp_of(lambda x: moved(fn, x), x, d)[1]
-        return found
+        change: np.ndarray = jvp_of(lambda x: moved(fn, x), x, d)[1]
+        return change
 
     return along
 
 
 def by_columns(solve: Callable[[np.ndarray], np.ndarray], change: np.ndarray) -> np.ndarray:
     """Return `solve`, which takes columns, applied to a Jacobian of shape (rows, *shape)."""
-    found = solve(change.reshape(len(change), -1))
-    return found.reshape(len(found), *change.shape[1:])
+    solution = solve(change.reshape(len(change), -1))
+    return solution.reshape(len(solution), *change.shape[1:])
 
 
-def unwrap_single(found: Sequence[Any]) -> Any:
+def unwrap_single(results: Sequence[Any]) -> Any:
     """Return one result by itself, several as a tuple, as kernels do."""
-    return found[0] if len(found) == 1 else tuple(found)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def by_names(
@@ -133,10 +133,13 @@ def by_names(
     """Return derivatives with respect to names: the first three arrays have `analytic` ones, others those of
     `other`.
     """
-    own = list(arrays)[:3]
-    found = dict(zip(own, analytic())) if set(own) & set(names) else {}
+    analytic_names = list(arrays)[:3]
+    derivatives = dict(zip(analytic_names, analytic())) if set(analytic_names) & set(names) else {}
     if "f_ext" in names and arrays["f_ext"] is None:
         arrays = arrays | {"f_ext": np.zeros((len(model.bodies), 6))}
     return unwrap_single(
-        [found[name] if name in found else other(changes_by(model, name, arrays)) for name in names]
+        [
+            derivatives[name] if name in derivatives else other(changes_by(model, name, arrays))
+            for name in names
+        ]
     )

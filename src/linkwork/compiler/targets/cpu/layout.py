@@ -168,13 +168,13 @@ def side_by_side(body: Program, rows: int) -> Program:
     new: list[list[int]] = [[] for _ in range(rows)]  # the values of each copy
     takes = body.inputs[0].size
     for op, args, attr in body.code:
-        for copy, here in enumerate(new):
+        for copy, copy_values in enumerate(new):
             if copy and (op == "const" or (op == "input" and attr[0] == 1)):
-                here.append(new[0][-1])
+                copy_values.append(new[0][-1])
                 continue
             moved = (0, copy * takes + attr[1]) if op == "input" and attr[0] == 0 else attr
-            code.append(Instruction(op, tuple([here[a] for a in args]), moved))
-            here.append(len(code) - 1)
-    results = tuple([here[v] for here in new for v in body.results[0]])
+            code.append(Instruction(op, tuple([copy_values[a] for a in args]), moved))
+            copy_values.append(len(code) - 1)
+    results = tuple([copy_values[v] for copy_values in new for v in body.results[0]])
     row, out = (array._replace(shape=(rows * array.size,)) for array in (body.inputs[0], body.outputs[0]))
     return replace(body, inputs=(row, body.inputs[1]), outputs=(out,), code=tuple(code), results=(results,))

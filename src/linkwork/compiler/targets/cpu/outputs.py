@@ -86,15 +86,13 @@ class Outputs:
         for array, (places, size) in enumerate(zip(self.blocks, self.sizes, strict=True)):
             row = f"ptr %out{array}, i64 %out{array}.step"
             name = f"@lw.table{array}"
-            whole = size // t.lanes
-            odd = whole % max(1, LINE // t.bytes)
-            table = [(waiting + place) * t.bytes for place in places[: whole - odd]]
+            full_blocks = size // t.lanes
+            odd = full_blocks % max(1, LINE // t.bytes)
+            table = [(waiting + place) * t.bytes for place in places[: full_blocks - odd]]
             if table:
                 tables += _table(name, table)
-                calls += (
-                    f"call void @{unpacker(t, whole)}(ptr {name}, i64 {len(table)}, ptr %scratch, {row})\n"
-                )
-            for k in range(whole - odd, len(places)):
+                calls += f"call void @{unpacker(t, full_blocks)}(ptr {name}, i64 {len(table)}, ptr %scratch, {row})\n"
+            for k in range(full_blocks - odd, len(places)):
                 at = f"%last{array}.{k}"
                 count = min(t.lanes, size - k * t.lanes)
                 calls += f"""{at}.c = getelementptr i8, ptr %scratch, i64 {(waiting + places[k]) * t.bytes}
@@ -113,12 +111,12 @@ call void @{UNPACK_LAST}(ptr {at}.c, ptr {at}.r, i64 %out{array}.step, i64 {coun
             places = [self.placed[v] if v in self.placed else waiting + self.columns[v][0] for v in values]
             places += [places[-1]] * (-size % t.lanes)
             tables += _table(name, [place * t.bytes for place in places])
-            whole = size // t.lanes
-            whole -= whole % max(1, LINE // t.bytes)
-            if whole:
+            full_lanes = size // t.lanes
+            full_lanes -= full_lanes % max(1, LINE // t.bytes)
+            if full_lanes:
                 row = f"ptr %out{array}, i64 %out{array}.step"
-                calls += f"call void @{unpacker(t, whole)}(ptr {name}, i64 {whole}, ptr %scratch, {row})\n"
-            for k in range(whole, len(places) // t.lanes):
+                calls += f"call void @{unpacker(t, full_lanes)}(ptr {name}, i64 {full_lanes}, ptr %scratch, {row})\n"
+            for k in range(full_lanes, len(places) // t.lanes):
                 at = f"%last{array}.{k}"
                 count = min(t.lanes, size - k * t.lanes)
                 calls += f"""{at}.c = getelementptr i32, ptr {name}, i64 {k * t.lanes}

@@ -284,8 +284,8 @@ class Part:
             lines.append(
                 f"{out}.{current_name} = phi ptr [ {out}.{first}, %{before} ], [ {out}.{next_name}, %{back} ]"
             )
-        given = ", ".join(f"ptr {out}.{name}" for name in ("scratch", "now", "outer", "then", "again"))
-        lines.append(f"call void @{places.body.name}({given})")
+        parameters = ", ".join(f"ptr {out}.{name}" for name in ("scratch", "now", "outer", "then", "again"))
+        lines.append(f"call void @{places.body.name}({parameters})")
         if t.lanes > 1:  # lanes that have stopped keep their state
             lines.append(operation("not", f"{out}.off", [f"{out}.on"], t))
             lines.append(f"{out}.some = call i1 @llvm.vector.reduce.or.v{t.lanes}i1({t.condition} {out}.off)")
@@ -296,8 +296,8 @@ class Part:
                 lines.append(operation("select", f"{out}.c{k}", [f"{out}.on", fresh, old], t))
                 self._store(f"{out}.then", k, f"{out}.c{k}")
         lines += [f"br label %{label}.whole", f"{label}.whole:"]
-        wanted = self._load(f"{out}.again", 0, f"{out}.wanted")
-        lines.append(operation("lt", f"{out}.goes", [t.constant(0.0), wanted], t))
+        continues = self._load(f"{out}.again", 0, f"{out}.wanted")
+        lines.append(operation("lt", f"{out}.goes", [t.constant(0.0), continues], t))
         self._repeat(out, f"{out}.goes", loop)
         for k in range(loop.states):
             self._load(f"{out}.then", k, f"{out}.s{k}")

@@ -86,14 +86,14 @@ def _load_rows(t: Types, columns: list[tuple[str, int]], tag: str) -> tuple[str,
     for i in range(n):
         first = i % half
         side = i // half
-        whole = f"%{tag}{i}"
+        name = f"%{tag}{i}"
         for k, column in enumerate((first, first + half)):
-            at = f"{whole}.{k}"
+            at = f"{name}.{k}"
             base, offset = columns[column]
             lines.append(f"{at}.p = getelementptr i8, ptr {base}, i64 {offset + side * half * t.item}")
             lines.append(f"{at} = load {part}, ptr {at}.p, align {half * t.item}")
-        pairs.append(whole)
-        lines.append(f"{whole} = shufflevector {part} {whole}.0, {part} {whole}.1, <{n} x i32> <{every}>")
+        pairs.append(name)
+        lines.append(f"{name} = shufflevector {part} {name}.0, {part} {name}.1, <{n} x i32> <{every}>")
     moves, rows = _transpose(t, pairs, f"%{tag}t", half // 2)
     return "\n".join(lines + moves), rows
 

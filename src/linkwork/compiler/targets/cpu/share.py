@@ -21,7 +21,7 @@ WORDS = (*FUNCTIONS, "main")  # the last is the identifier of the main thread
 def share_text(triple: str) -> str:
     """Return `share` and its helper functions."""
     number = "i32" if "windows" in triple else "i64"  # C's long, in which threads are counted
-    given = ", ".join(f"i64 %{name}.i" for name in ("args", "dims", "steps", "data", "status"))
+    parameters = ", ".join(f"i64 %{name}.i" for name in ("args", "dims", "steps", "data", "status"))
     addresses = "\n".join(
         f"%{name}.i = ptrtoint ptr %{name} to i64" for name in ("args", "dims", "steps", "data", "status")
     )
@@ -37,7 +37,7 @@ store i32 0, ptr %status
 {_load("PyGILState_Ensure", "PyGILState_Release", "PyObject_CallFunction", "Py_DecRef")}
 {addresses}
 %lock = call i32 %PyGILState_Ensure()
-%result = call ptr (ptr, ptr, ...) %PyObject_CallFunction(ptr %function, ptr @share.format, {given})
+%result = call ptr (ptr, ptr, ...) %PyObject_CallFunction(ptr %function, ptr @share.format, {parameters})
 %raised = icmp eq ptr %result, null
 br i1 %raised, label %bad, label %good
 bad:

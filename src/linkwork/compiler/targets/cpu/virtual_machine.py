@@ -228,13 +228,13 @@ def _begin(t: Types) -> str:
 
 def _repeat(t: Types) -> str:
     """Jump back to the first record of a loop's body while any lane is active, up to the limit."""
-    some = (
+    lines = (
         f"%any = call i1 @llvm.vector.reduce.or.v{t.lanes}i1({t.condition} %a)"
         if t.lanes > 1
         else "%any = and i1 %a, true"
     )
     return f"""define internal void @lw.repeat({_PARAMETERS}) #1 {{
-{_load("a", BOOL, t)}{_register("out", _OUT)}{_word("limit", _B)}{_word("back", _C)}{some}
+{_load("a", BOOL, t)}{_register("out", _OUT)}{_word("limit", _B)}{_word("back", _C)}{lines}
 %before = load i32, ptr %out.p
 %count = add i32 %before, 1
 store i32 %count, ptr %out.p
