@@ -155,10 +155,10 @@ def test_logs_of_every_origin(tmp_path: Path) -> None:
     ("given", "words"),
     [
         ({}, "needs 'q'"),
-        ({"q": np.zeros((3, 2))}, "not \\(n, 3\\)"),
-        ({"q": np.zeros((3, 3)), "t": [0.0, 2.0, 1.0]}, "in order"),
+        ({"q": np.zeros((3, 2))}, "shape \\(n, 3\\)"),
+        ({"q": np.zeros((3, 3)), "t": [0.0, 2.0, 1.0]}, "increasing"),
         ({"q": np.zeros((3, 3)), "tau": np.zeros((2, 1))}, "tau"),
-        ({"q": np.zeros((3, 3)), "points": np.zeros((3, 1, 3))}, "both"),
+        ({"q": np.zeros((3, 3)), "points": np.zeros((3, 1, 3))}, "of the same shape"),
         ({"q": np.full((3, 3), np.nan)}, "not finite"),
         (17, "a mapping"),
     ],

@@ -89,7 +89,7 @@ class LoopConstraint(ABC):
 
     @property
     def acts(self) -> bool:
-        """Whether it removes degrees of freedom."""
+        """True if it removes degrees of freedom."""
         return True
 
     @property

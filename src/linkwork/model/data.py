@@ -131,7 +131,7 @@ class ModelData:
 
     @cached_property
     def is_flexible(self) -> bool:
-        """Whether any body is flexible."""
+        """True if any body is flexible."""
         return any(joint.kind.elastic for joint in self.joints)
 
     @cached_property

@@ -262,7 +262,7 @@ class SensorSet:
 
     @property
     def touches(self) -> bool:
-        """Whether a sensor may read contact forces."""
+        """True if a sensor may read contact forces."""
         return any(not isinstance(x, (*_WITHOUT_CONTACT, _Function)) for x in self._sensors.values())
 
     def read(self, context: SensorContext) -> dict[str, np.ndarray]:

@@ -62,7 +62,7 @@ class Operator(ABC):
 
     @property
     def symmetric(self) -> bool:
-        """Whether the operator is known to be symmetric."""
+        """True if the operator is known to be symmetric."""
         return self.T is self
 
     @property

@@ -119,7 +119,7 @@ class KKT:
 
     @property
     def redundant(self) -> bool:
-        """Whether forces of dependent rows are shared."""
+        """True if forces of dependent rows are shared."""
         return self._idle is not None
 
     def shared(self, y: np.ndarray, turned: Any = 0.0) -> np.ndarray:

@@ -96,7 +96,7 @@ class ConstraintRows:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether combinations of rows were taken out."""
+        """True if combinations of rows were taken out."""
         return bool(self._truncated)
 
     @property

@@ -264,7 +264,7 @@ class DerivativeProgram:
 
     @property
     def _has_rule(self) -> bool:
-        """Whether the derivative rule replaces the differentiated program."""
+        """True if the derivative rule replaces the differentiated program."""
         rule = self.function.rule
         known = self.kind in ("jacobian", "jvp", "vjp")
         return known and rule is not None and rule.holds(self.model, self._conditions, self.wrt, self.kind)

@@ -49,7 +49,7 @@ class ThreadBudget(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether a program can run with this budget at all."""
+        """True if a program can run with this budget at all."""
         return self.values >= 8 and self.slots >= 0
 
 

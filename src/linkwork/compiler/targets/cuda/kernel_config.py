@@ -90,7 +90,7 @@ class KernelConfig:
 
     @property
     def gaps(self) -> bool:
-        """Whether output rows may have gaps, as in records of rollouts; otherwise their stride is constant."""
+        """True if output rows may have gaps, as in records of rollouts; otherwise their stride is constant."""
         return any(op == "loop" for op, _, _ in self.program.code)
 
     @property
@@ -102,7 +102,7 @@ class KernelConfig:
 
     @property
     def steps_together(self) -> bool:
-        """Whether all warps of a block step through nested loops together, with a barrier after each
+        """True if all warps of a block step through nested loops together, with a barrier after each
         innermost loop.
         """
         return self.together and any(op == "loop" for op, _, _ in self.program.code)
