@@ -167,6 +167,17 @@ def test_flags_switch_off_what_they_name(flag: str) -> None:
     assert difference(model.spanning_tree(), mujoco.MjModel.from_xml_string(text)) < 1e-12
 
 
+def test_keyframes_of_a_model_with_a_plugin_actuator_are_read() -> None:
+    """Their controls include that of the plugin, which is reported and left out."""
+    model = lw.load(
+        '<mujoco><extension><plugin plugin="mujoco.pid"><instance name="p"/></plugin></extension>'
+        '<worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1" pos="0 0 -1"/></body></worldbody>'
+        '<actuator><plugin joint="j" plugin="mujoco.pid" instance="p"/><motor joint="j"/></actuator>'
+        '<keyframe><key name="up" qpos=".3" ctrl="1 2" act=""/></keyframe></mujoco>'
+    )
+    assert model.keyframes["up"].q == [0.3] and "plugins are not supported" in model.report()
+
+
 MUSCLE = """<mujoco>
   <compiler>{}</compiler>
   <worldbody>

@@ -142,6 +142,9 @@ class Preparation:
             element.children = [child for child in element.children if self._is_plain(child)]
         if tag == "compiler":
             return {key: value for key, value in attributes.items() if key not in DIRECTORIES}
+        if tag == "key":  # not used; their sizes count plugins, which are not passed to the compiler
+            for word in ("act", "ctrl"):
+                attributes.pop(word, None)
         if tag == "material":
             element.children = []
             attributes.pop("texture", None)
