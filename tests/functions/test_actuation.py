@@ -117,6 +117,57 @@ def test_steps_are_those_of_mujoco() -> None:
     assert np.array_equal(rest.q[-1], log.q[-1])
 
 
+SLOW = (
+    '<general name="a" joint="j1" dyntype="integrator" gainprm="2" actlimited="true" actrange="-.05 .04"/>'
+    '<intvelocity name="b" joint="j2" kp="3" kv=".2" actrange="-2 2"/>'
+    '<position name="c" joint="j1" kp="4" timeconst="0.05"/>'
+    '<motor name="d" joint="j2"/>'
+)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_activations_in_rollouts(integrator: str) -> None:
+    """Of integrators and exact filters they are those of MuJoCo, at every stage of a step."""
+    bodies = BODIES.format("").replace('<freejoint name="root"/>', "")
+    model, theirs, data, states = both(FILE.format(bodies, TENDON.format(""), SLOW))
+    rng = np.random.default_rng(5)
+    random_state(theirs, data, rng)
+    data.ctrl[:] = u = rng.normal(size=theirs.nu)
+    data.act[:] = rng.uniform(-0.03, 0.03, size=theirs.na)
+    start = activations(theirs, data)
+    q = states.q_from(data.qpos)
+    v = states.v_from(q, data.qvel)
+    drive = lw.Controls(np.array([u, -u]), activations=start)
+    path = lw.rollout(model, q, v, drive, dt=0.002, steps=100, integrator=integrator)
+    at = drive.activations_at(model, 0.2)
+    for _ in range(100):
+        mujoco.mj_step(theirs, data)
+    np.testing.assert_allclose(at[0], activations(theirs, data), rtol=0.0, atol=1e-13)
+    if integrator == "semi_implicit_euler":
+        np.testing.assert_allclose(states.q_to(path.q[0, -1]), data.qpos, rtol=0.0, atol=1e-11)
+        log = lw.simulate(model, np.tile(q, (2, 1)), np.tile(v, (2, 1)), 0.2, drive, dt=0.002)
+        np.testing.assert_allclose(np.asarray(log.q)[..., -1, :], path.q[:, -1], rtol=0.0, atol=1e-12)
+        return
+    half = lw.rollout(model, q, v, drive, dt=0.004, steps=50, integrator="rk4")
+    np.testing.assert_allclose(half.q[:, -1], path.q[:, -1], rtol=0.0, atol=1e-7)  # with kinks at the ranges
+
+
+def test_filters_in_rollouts_are_exact() -> None:
+    """Where MuJoCo and `lw.simulate` take steps of Euler's, from which they differ by O(dt)."""
+    motor = '<general name="m" joint="j1" dyntype="filter" dynprm="0.05" ctrlrange="-1 1"/>'
+    model = lw.load(FILE.format(BODIES.format(""), "", motor))
+    q, v = model.random_state(4)
+    drive = lw.Controls([3.0], activations=[-0.5])
+    np.testing.assert_allclose(drive.activations_at(model, 0.02), [1.0 - 1.5 * np.exp(-0.4)], rtol=1e-14)
+    errors = []
+    for dt in (1e-3, 5e-4):
+        path = lw.rollout(model, q, v, drive, dt=dt, steps=round(0.02 / dt))
+        log = lw.simulate(model, q, v, 0.02, drive, dt=dt)
+        errors.append(np.abs(path.v[-1] - log.v[-1]).max())
+    assert 0.0 < errors[0] < 0.02 and 0.4 < errors[1] / errors[0] < 0.6
+    assert drive.activations_at(model, 0.0) == [-0.5]
+
+
 def test_rollouts_and_simulations_agree() -> None:
     motors = LAWS["motor"] + LAWS["position"].replace('"m"', '"p"')
     model = lw.load(FILE.format(BODIES.format(""), "", motors))
@@ -189,7 +240,7 @@ def test_actuators_that_are_switched_off(switch: str) -> None:
 
 def test_errors() -> None:
     model = lw.load(
-        FILE.format(BODIES.format(""), "", LAWS["motor"] + LAWS["cylinder"].replace('"m"', '"slow"'))
+        FILE.format(BODIES.format(""), "", LAWS["motor"] + LAWS["muscle"].replace('"m"', '"slow"'))
     )
     q = model.neutral()
     v = np.zeros(model.nv)
@@ -205,6 +256,8 @@ def test_errors() -> None:
         lw.rollout(model, q, v, lw.Controls(lambda q, v, t: [0.0], ["m"]), dt=1e-3, steps=1)
     with pytest.raises(ModelError, match="activations= of lw.Controls is for actuators with dynamics"):
         lw.simulate(model, q, v, 0.01, lw.Controls([0.0], ["m"], activations=[0.0]))
+    with pytest.raises(ModelError, match="activations= of lw.Controls is for actuators with dynamics"):
+        lw.rollout(model, q, v, lw.Controls([0.0], ["m"], activations=[0.0]), dt=1e-3, steps=1)
     with pytest.raises(lw.ShapeError, match="controls: expected an array that broadcasts to"):
         lw.simulate(model, q, v, 0.01, lw.Controls(np.zeros(3)))
     with pytest.raises(ModelError, match="has no actuators"):

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import re
 import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -460,13 +461,18 @@ CHECKS: dict[str, tuple[Callable[[int], Any], Callable[[Any], str]]] = {
 }
 
 
-def sweep(format_: str, files: int, seed: int) -> tuple[Counter[str], list[str]]:
-    """Return how many files had each outcome, and what is wrong in others."""
+def sweep(format_: str, files: int, seed: int, seconds: float = np.inf) -> tuple[Counter[str], list[str]]:
+    """Return how many files had each outcome, and what is wrong in others.
+
+    It ends early when it has taken so many `seconds` of processor time.
+    """
     make, check = CHECKS[format_]
     outcomes: Counter[str] = Counter()
     wrong = []
     with compiled_here():
         for k in range(seed, seed + files):
+            if time.process_time() > seconds:
+                break
             try:
                 outcomes[check(make(k)) or "compared"] += 1
             except Exception as error:  # the sweep goes on
@@ -482,8 +488,9 @@ def main() -> None:
     parser.add_argument("format", choices=CHECKS)
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=np.inf, help="of processor time, at most")
     args = parser.parse_args()
-    outcomes, wrong = sweep(args.format, args.files, args.seed)
+    outcomes, wrong = sweep(args.format, args.files, args.seed, args.seconds)
     for outcome, count in outcomes.most_common():
         print(f"{count:7d}  {outcome}")
     for line in wrong:

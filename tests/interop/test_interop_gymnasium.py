@@ -198,6 +198,21 @@ def test_controls_of_actuators_are_those_of_rollouts(dtype: str) -> None:
     assert np.allclose(observed[:, :2], found.q[:, -1], rtol=0.0, atol=1e-13 if dtype == "float64" else 1e-6)
 
 
+def test_activations_are_not_begun_anew_in_every_step() -> None:
+    builder = lw.ModelBuilder("arm").add_body("link", mass=1.0, center=(0, 0, -0.3), inertia=(0.1, 0.1, 0.1))
+    builder.add_joint("turn", Revolute((0.0, 1.0, 0.0)), parent="world", child="link")
+    builder.add_actuator(Actuator("slow", "joint", "turn", (("turn", 1.0),), dynamics=("filter", (0.1,))))
+    model = builder.build()
+    told = "'slow' of arm has dynamics, whose activations environments do not keep"
+    with pytest.raises(lw.ModelError, match=told):
+        lw.interop.gymnasium.actuator_controls(model)
+    action = lw.interop.gymnasium.Action(1, lambda action, worlds: lw.Controls(action))
+    env = lw.interop.gymnasium.VectorEnv(model, 2, action=action)
+    env.reset(seed=0)
+    with pytest.raises(lw.ModelError, match=told):
+        env.step(np.zeros((2, 1)))
+
+
 def test_worlds_stand_on_the_ground() -> None:
     """Steps with contact are those of one long rollout: impulses go on from step to step, until a world
     begins anew.

@@ -80,7 +80,7 @@ def actuation(
         `control_range`.
     activations : array_like, shape (..., actuators), optional
         Activations of actuators with dynamics (filters, integrators, muscles), whose forces depend on them
-        instead of on controls; other entries are ignored. `lw.simulate` with `lw.Controls` integrates them.
+        instead of on controls; other entries are ignored. `lw.Controls` integrates them in time steps.
     actuators : names or `linkwork.mechanism.Actuator`, optional
         Actuators that act, in this order. Default: all of `model.actuators`.
 

@@ -11,7 +11,8 @@ import numpy as np
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.actuation import select_actuators
 from linkwork.interop.array_libraries import array_library
-from linkwork.mechanism.names import printable
+from linkwork.mechanism.actuator_laws import has_dynamics
+from linkwork.mechanism.names import join_names, printable
 from linkwork.model import Model
 from linkwork.simulation import PD, Controls
 
@@ -112,10 +113,10 @@ def actuator_controls(model: Model, actuators: Any = None) -> Action:
     """Return actions that are controls of actuators of the model, by default of all.
 
     -1 and 1 are the ends of the control range; -1 to 1 is used if an end is infinite. Actuators with dynamics
-    raise an error, since rollouts do not integrate their states.
+    raise an error, since an environment does not keep their activations.
     """
     selected = select_actuators(model, actuators)
-    Controls(np.zeros(len(selected)), selected).arrays(model)  # raises if an actuator has dynamics
+    check_no_activations(model, selected)
     ends = np.array(
         [
             actuator.control_range if np.isfinite(actuator.control_range).all() else (-1.0, 1.0)
@@ -130,6 +131,16 @@ def actuator_controls(model: Model, actuators: Any = None) -> Action:
         return Controls(library.constant(center, action) + action @ library.constant(scale, action), selected)
 
     return Action(len(selected), drive)
+
+
+def check_no_activations(model: Model, actuators: Any) -> None:
+    """Raise for actuators with dynamics, whose activations would begin anew in every step."""
+    slow = [repr(each.name) for each in select_actuators(model, actuators) if has_dynamics(each)]
+    if slow:
+        raise ModelError(
+            f"{join_names(slow)} of {printable(model.name)} {'have' if len(slow) > 1 else 'has'} dynamics, "
+            "whose activations environments do not keep; choose others with actuators="
+        )
 
 
 def _max_efforts(model: Model) -> np.ndarray:

@@ -22,11 +22,18 @@ from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.contact import COEFFICIENTS, impulse_names
 from linkwork.functions.joint_limits import check_switches, switched
 from linkwork.interop.array_libraries import array_library
-from linkwork.interop.environment_actions import Action, Worlds, actuator_controls, joint_targets, torques
+from linkwork.interop.environment_actions import (
+    Action,
+    Worlds,
+    actuator_controls,
+    check_no_activations,
+    joint_targets,
+    torques,
+)
 from linkwork.interop.packages import needed
 from linkwork.mechanism.names import printable
 from linkwork.model import Model
-from linkwork.simulation import Status, rollout
+from linkwork.simulation import Controls, Status, rollout
 from linkwork.simulation.penetration import warn_penetration, warn_untested
 
 __all__ = ["Action", "VectorEnv", "Worlds", "actuator_controls", "joint_targets", "torques"]
@@ -277,6 +284,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         action = library.checked(library.from_user(actions), (self.num_envs, self._action.size), "actions")
         action = library.clipped(action)
         drive = self._action.drive(action, worlds)
+        if isinstance(drive, Controls):
+            check_no_activations(self.model, drive.actuators)
         options: dict[str, Any] = {"parameters": self._parameters} if self._parameters else {}
         options |= {"warm_start": self._impulses} if self._impulse_count else {}
         result = rollout(

@@ -12,13 +12,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from linkwork.compiler.ir.functions import maximum, minimum, where
+from linkwork.compiler.ir.functions import exp, maximum, minimum, where
 from linkwork.joints import Free, Joint, Spherical
 from linkwork.mechanism.attached import Actuator
 
 GAINS = ("fixed", "affine", "muscle")
 BIASES = ("none", "affine", "muscle")
 DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
+CLOSED_FORM = ("none", "integrator", "filter", "filterexact")  # dynamics that `activation_at` knows
 TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site")
 SMALLEST = 1e-15  # MuJoCo's mjMINVAL, by which it divides at least
 
@@ -83,6 +84,22 @@ def next_activation(actuator: Actuator, control: Any, activation: Any, dt: float
     else:
         new = activation + dt * _rate(kind, p, u, activation)
     return within(new, actuator.activation_range)
+
+
+def activation_at(actuator: Actuator, control: Any, start: Any, t: Any) -> Any:
+    """Return the activation after a time t [s] of constant control from `start`, within `activation_range`.
+
+    This is the exact solution for filters and integrators. That of muscles has no closed form.
+    """
+    kind, p = actuator.dynamics
+    u = within(control, actuator.control_range)
+    assert kind in CLOSED_FORM, kind
+    if kind == "none":
+        return start
+    if kind == "integrator":
+        return within(start + t * u, actuator.activation_range)
+    decay = exp(-t / max(SMALLEST, _padded(p)[0]))
+    return within(u + (start - u) * decay, actuator.activation_range)
 
 
 def _rate(kind: str, p: tuple[float, ...], u: Any, activation: Any) -> Any:

@@ -13,7 +13,13 @@ from linkwork.errors import InactiveActuatorsWarning, ModelError, ShapeError
 from linkwork.functions.actuation import actuation, select_actuators
 from linkwork.functions.caller import caller_stacklevel
 from linkwork.mechanism import Actuator
-from linkwork.mechanism.actuator_laws import has_dynamics, next_activation, obstacle
+from linkwork.mechanism.actuator_laws import (
+    CLOSED_FORM,
+    activation_at,
+    has_dynamics,
+    next_activation,
+    obstacle,
+)
 from linkwork.mechanism.names import join_names, printable
 from linkwork.model import Model
 from linkwork.simulation.control import Control
@@ -23,19 +29,24 @@ from linkwork.simulation.control import Control
 class Controls:
     """Controls of a model's actuators, in place of joint forces in `lw.rollout` and `lw.simulate`.
 
-    The joint forces are those of `lw.actuation`, computed at every stage of a step. Actuators with dynamics
-    need `lw.simulate`: forces are then computed at the beginning of each step and activations at its end, as
-    in MuJoCo.
+    The joint forces are those of `lw.actuation`, computed at every stage of a step.
 
     Parameters
     ----------
     values : array_like, shape (..., actuators), or callable
-        The controls; in `lw.simulate` also a function (q, v, t) of all states, called at the beginning of
-        each step.
+        The controls; in `lw.simulate` also a function (q, v, t) of all states, called at the beginning of each
+        step.
     actuators : names or `linkwork.mechanism.Actuator`, optional
         Actuators that act, in this order. Default: all of `model.actuators`.
     activations : array_like, shape (..., actuators), optional
-        Initial activations. Default zero.
+        Initial activations of actuators with dynamics. Default zero.
+
+    Notes
+    -----
+    `lw.simulate` integrates activations as MuJoCo does: forces are then computed at the beginning of each step
+    and activations at its end. In a rollout controls are constant, and the activations of filters and
+    integrators are the exact functions of time that `activations_at` returns; with the dynamics "filter" they
+    differ from Euler's steps of `lw.simulate` by O(dt). Muscles with dynamics need `lw.simulate`.
     """
 
     values: Any
@@ -45,31 +56,57 @@ class Controls:
     def arrays(self, model: Model) -> dict[str, tuple[Any, tuple[int, ...]]]:
         """Return the arrays by name, with the shape of one row."""
         selected = select_actuators(model, self.actuators)
-        slow = [repr(each.name) for each in selected if has_dynamics(each)]
+        slow = [repr(each.name) for each in selected if each.dynamics[0] not in CLOSED_FORM]
         if slow:
             raise ModelError(
                 f"{join_names(slow)} of {printable(model.name)} {'have' if len(slow) > 1 else 'has'} "
                 "dynamics, which lw.simulate "
                 "integrates and rollouts do not; choose others with lw.Controls(..., actuators=)"
             )
-        if self.activations is not None:
-            raise ModelError(
-                "activations= of lw.Controls is for actuators with dynamics, and none is among them"
-            )
         if callable(self.values):
             raise ModelError(
                 "a function in lw.Controls is for lw.simulate; in a rollout use policy= with lw.actuation"
             )
-        return {"controls": (self.values, (len(selected),))}
+        start = self._start(selected)
+        shape = (len(selected),)
+        arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"controls": (self.values, shape)}
+        return arrays if start is None else {**arrays, "activations": (start, shape)}
 
     def control(self, model: Model) -> Control:
         """Return the control inside of a kernel."""
         selected = select_actuators(model, self.actuators)
+        shape = (len(selected),)
 
-        def force(model: Model, q: Any, v: Any, t: Any, inputs: Mapping[str, Any]) -> Any:
-            return actuation(model, q, v, inputs["controls"], actuators=selected)
+        def force(model: Model, q: Any, v: Any, t: Any, given: Mapping[str, Any]) -> Any:
+            u = given["controls"]
+            if "activations" not in given:
+                return actuation(model, q, v, u, actuators=selected)
+            start = given["activations"]
+            x = [activation_at(each, u[k], start[k], t) for k, each in enumerate(selected)]
+            return actuation(model, q, v, u, np.array(x, dtype=object), actuators=selected)
 
-        return Control(("controls", selected), {"controls": (len(selected),)}, force)
+        slow = any(map(has_dynamics, selected))
+        inputs = {"controls": shape, "activations": shape} if slow else {"controls": shape}
+        return Control(("controls", selected), inputs, force)
+
+    def activations_at(self, model: Model, t: float) -> np.ndarray:
+        """Return the activations of a rollout after a time t [s], (..., actuators)."""
+        u, shape = self.arrays(model)["controls"]
+        selected = select_actuators(model, self.actuators)
+        start = self._start(selected)
+        u, x = np.broadcast_arrays(u, np.zeros(shape) if start is None else start)
+        columns = [activation_at(each, u[..., k], x[..., k], float(t)) for k, each in enumerate(selected)]
+        return np.stack([np.asarray(column, dtype=float) for column in columns], axis=-1)
+
+    def _start(self, selected: tuple[Actuator, ...]) -> Any:
+        """Return the initial activations, None without dynamics."""
+        if any(map(has_dynamics, selected)):
+            return np.zeros(len(selected)) if self.activations is None else self.activations
+        if self.activations is not None:
+            raise ModelError(
+                "activations= of lw.Controls is for actuators with dynamics, and none is among them"
+            )
+        return None
 
     def is_sampled(self, model: Model) -> bool:
         """Return whether controls are evaluated once for each step."""
@@ -78,14 +115,9 @@ class Controls:
     def sampled(self, model: Model, dt: float) -> tuple[Callable[..., tuple[Any, Any]], Any]:
         """Return a controller of `lw.simulate` and its initial memory, the activations."""
         selected = select_actuators(model, self.actuators)
-        slow = any(map(has_dynamics, selected))
-        if self.activations is not None and not slow:
-            raise ModelError(
-                "activations= of lw.Controls is for actuators with dynamics, and none is among them"
-            )
-        start = (
-            np.zeros(len(selected)) if self.activations is None else np.asarray(self.activations, dtype=float)
-        )
+        activations = self._start(selected)
+        slow = activations is not None
+        start = np.asarray(activations if slow else np.zeros(len(selected)), dtype=float)
 
         def controller(q: Any, v: Any, t: float, memory: Any) -> tuple[Any, Any]:
             returned = self.values(q, v, t) if callable(self.values) else self.values
