@@ -15,11 +15,13 @@ from linkwork.algorithms.contact.energy import Account, Ledger, guarded_mechanis
 DT = 2e-3
 
 
-def flail(gravity: float = 9.81) -> lw.Model:
+def flail(gravity: float = 9.81, beside: bool = False) -> lw.Model:
     """A floating ball with two rods of 0.4 m on it, one after the other, the second with a small ball at its
-    end.
+    end; and a pendulum `beside` it.
     """
     b = lw.ModelBuilder("flail", gravity=(0.0, 0.0, -gravity))
+    if beside:
+        pendulum(b)
     b.add_body("hub", mass=2.0, inertia=(0.01, 0.02, 0.03))
     b.add_joint("floating", lw.joints.Free(), parent="world", child="hub")
     for name, parent, z in (("upper", "hub", 0.0), ("lower", "upper", -0.4)):
@@ -29,6 +31,14 @@ def flail(gravity: float = 9.81) -> lw.Model:
     b.add_geometry("tip", "sphere", 0.01, link="lower", xyz=(0.0, 0.0, -0.4))
     b.add_geometry("shell", "sphere", 0.1, link="hub")
     return b.build()
+
+
+def pendulum(b: lw.ModelBuilder) -> None:
+    """Add two rods on the ground, far from everything, the second with a ball that touches the ground."""
+    for name, parent, at in (("high", "world", (5.0, 0.0, 0.79)), ("low", "high", (0.0, 0.0, -0.4))):
+        b.add_body(name, mass=0.5, center=(0.0, 0.0, -0.2), inertia=(0.007, 0.007, 0.0002))
+        b.add_joint(f"to {name}", lw.joints.Revolute((0, 1, 0)), parent=parent, child=name, xyz=at)
+    b.add_geometry("bob", "sphere", 0.02, link="low", xyz=(0.0, 0.0, -0.4))
 
 
 def energies(model: lw.Model, q: Any, v: Any) -> np.ndarray:
@@ -58,6 +68,25 @@ def test_whirling_limbs_neither_gain_energy_nor_penetrate(restitution: float) ->
         np.diff(energy, axis=1) <= 1e-4 * 3.0 * 9.81
     ).all()  # a penetration of a tenth of a millimetre that is undone
     assert lw.contact_points(model, found.q, contacts=contacts)[0].min() >= -1e-4
+
+
+def test_mechanisms_that_do_not_meet_move_as_each_alone() -> None:
+    """One floats, the other stands on the ground: each has a guard of its own energy."""
+    both = flail(beside=True)
+    alone = flail()
+    b = lw.ModelBuilder("pendulum")
+    pendulum(b)
+    still = b.build()
+    contacts = lw.Contacts(restitution=0.5, friction=0.5)
+    q, v = whirling(alone, 8, 0.01)
+    rng = np.random.default_rng(4)
+    q_of = {"flail": q, "pendulum": np.array([0.0, 0.1]) + 0.01 * rng.standard_normal((8, 2))}
+    v_of = {"flail": v, "pendulum": 20.0 * rng.standard_normal((8, 2))}
+    q, v = (np.concatenate([of["pendulum"], of["flail"]], axis=1) for of in (q_of, v_of))
+    found = lw.rollout(both, q, v, dt=DT, steps=20, contacts=contacts)
+    for name, model, at in (("pendulum", still, slice(None, 2)), ("flail", alone, slice(2, None))):
+        right = lw.rollout(model, q_of[name], v_of[name], dt=DT, steps=20, contacts=contacts)
+        assert np.abs(found.v[..., at] - right.v).max() < 1e-6 * np.abs(right.v).max()
 
 
 def test_in_flight_the_centre_of_mass_goes_its_way() -> None:
