@@ -110,6 +110,22 @@ def test_at_the_base(name: str) -> None:
         assert np.array_equal(B != 0.0, np.kron(np.eye(4), np.ones((3, 3))) != 0.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "frames", "saved"),
+    [
+        ("humanoid", [Weld("left_sole"), Weld("right_sole")], 11),
+        ("quadruped", [Connect(foot) for foot in FEET], 23),
+        ("quadruped", [Weld(foot) for foot in FEET], 44),
+    ],
+)
+def test_operations_at_the_base(name: str, frames: list[Any], saved: int) -> None:
+    """The figures of docs/algorithms/constrained.md [%]."""
+    how: dict[str, Any] = {"constraints": frames}
+    whole = lw.count_operations(lw.damped_delassus_inverse, robot(name), packed=True, **how)["total"]
+    at_base = lw.count_operations(lw.damped_delassus_inverse_at_base, robot(name), **how)["total"]
+    assert round(100.0 * (1.0 - at_base / whole)) == saved
+
+
 def test_loops_have_no_form_at_the_base() -> None:
     for constraint in (Connect(FEET[0], FEET[1]), lw.Locked("rear_left_knee")):
         with pytest.raises(ModelError, match="cannot be separated from a free base"):
