@@ -726,3 +726,11 @@ def test_a_row_that_is_not_a_number_is_told(method: str) -> None:
     assert np.isnan(a).any(axis=1).tolist() == [False, True, False]
     assert np.isinf(residual).tolist() == [False, True, False]
     assert np.isinf(imbalance).tolist() == [False, True, False] and converged.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_a_program_does_not_depend_on_what_was_evaluated_before() -> None:
+    """Numbers that decide a program are evaluated outside of its trace, also for loops that iterations close."""
+    model = lw.robots.tello()
+    weld = lw.Weld(model.frames[-1].name)
+    first, second = (lw.constrained_dynamics.program(model, constraints=weld) for _ in range(2))
+    assert first.digest == second.digest

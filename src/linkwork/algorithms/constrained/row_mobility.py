@@ -8,7 +8,7 @@ then have the least sum of squares, whatever the unit of length.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
+from linkwork.compiler.ir.context import untraced
 from linkwork.compiler.ir.functions import absolute, exponent, minimum, where
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.constraints import Constraint, total, with_nominal_numbers
@@ -39,13 +40,8 @@ def row_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np
     """Return the typical mobility of each row, (m,), powers of four, by nominal numbers."""
     nominal = model.nominal
     constraints = with_nominal_numbers(model, constraints)
-    key = ("row_mobilities", constraints)
-    try:
-        if key not in nominal.cache:
-            nominal.cache[key] = _evaluate(nominal, constraints)
-        return nominal.cache[key]
-    except TypeError:  # constraints of others that cannot be hashed
-        return _evaluate(nominal, constraints)
+    mobilities: np.ndarray = _of_numbers(nominal, _evaluate, constraints)
+    return mobilities
 
 
 def has_redundant_rows(
@@ -58,23 +54,35 @@ def has_redundant_rows(
     """
     nominal = model.nominal
     constraints = with_nominal_numbers(model, constraints)
-    key = ("has_redundant_rows", constraints, None if free is None else tuple(free.tolist()))
+    return bool(_of_numbers(nominal, _has_redundant_rows, constraints, None if free is None else tuple(free)))
+
+
+def _of_numbers(model: Model | Tree, function: Callable[..., Any], *args: Any) -> Any:
+    """Return a function of plain numbers, cached on the model if the arguments can be hashed.
+
+    A trace under way is left alone: else its program would depend on whether the value was cached.
+    """
+    key: Any = (function, *args)
     try:
-        if key not in nominal.cache:
-            nominal.cache[key] = _has_redundant_rows(nominal, constraints, free)
-        return nominal.cache[key]
-    except TypeError:  # constraints of others that cannot be hashed
-        return _has_redundant_rows(nominal, constraints, free)
+        if key in model.cache:
+            return model.cache[key]
+    except TypeError:  # constraints of others
+        key = None
+    with untraced():
+        value = function(model, *args)
+    if key is not None:
+        model.cache[key] = value
+    return value
 
 
 def _has_redundant_rows(
-    model: Model | Tree, constraints: Sequence[Constraint], free: np.ndarray | None
+    model: Model | Tree, constraints: Sequence[Constraint], free: tuple[int, ...] | None
 ) -> bool:
     missing = []
     for q in _closed_configurations(model):
         with suppress(LinkworkError, ZeroDivisionError):
             rows = ConstraintRows(nodes_for(model, constraints, q), constraints)
-            J = np.asarray(rows.jacobian(), dtype=float)[:, slice(None) if free is None else free]
+            J = np.asarray(rows.jacobian(), dtype=float)[:, slice(None) if free is None else list(free)]
             sizes = np.linalg.norm(J, axis=1)
             moving = sizes > 0.0
             values = np.linalg.svd(J[moving] / sizes[moving, None], compute_uv=False)

@@ -33,6 +33,17 @@ def tracing(builder: Builder) -> Iterator[None]:
         _stack.builders.pop()
 
 
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Compute with plain numbers while the block runs, also within a trace: it adds nothing to the program."""
+    builders = _stack.builders
+    _stack.builders = []
+    try:
+        yield
+    finally:
+        _stack.builders = builders
+
+
 def builder_around(symbols: list[Symbol]) -> Builder | None:
     """Return the innermost builder of the symbols and the active traces; None outside of any trace."""
     active = [Symbol(b, -1) for b in _stack.builders[-1:]]
