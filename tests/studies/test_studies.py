@@ -316,6 +316,12 @@ def _forgotten(index: Any, seed: int) -> Any:
     return {"v": np.zeros((len(index), 2))} if index[0] < 1024 else {"v": np.full((len(index), 2), np.nan)}
 
 
+def _second_is_wrong(index: Any, seed: int) -> Any:
+    """Values of which "mass" is wrong in some samples, and "v" in one before them."""
+    v = np.where(index[:, None] == 5, np.inf, np.zeros((len(index), 2)))
+    return {"mass": np.where(index[:, None] > 5, -index[:, None], np.ones((len(index), 2))), "v": v}
+
+
 LATER = {"samples": 3000, "chunk": 1024}
 INVALID: dict[str, tuple[Any, dict[str, Any], str]] = {
     "unknown quantity": (studies.Random({"weight": studies.Normal()}), {}, "unknown quantity 'weight'"),
@@ -392,6 +398,21 @@ INVALID: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"samples": 3000, "chunk": 1024},
         "sample 1024",
     ),
+    "several wrong values": (
+        studies.FromFunction(["mass", "v"], _second_is_wrong, vectorized=True),
+        {},
+        "v: expected finite numbers, .*sample 5",
+    ),
+    "several wrong samples": (
+        studies.FromFunction(["v", "mass"], lambda i, s: {"v": [0, 0], "mass": [1, 7.0 - i]}),
+        {},
+        "mass: expected numbers >= 0, got -1 in sample 8",
+    ),
+    "another shape in a later chunk": (
+        V,
+        {"outputs": {"x": lambda b: b.v[:, -1, 0] if b.index[0] < 1024 else b.v[:, -1]}} | LATER,
+        r"output 'x': expected shape \(\), got \(2,\) in samples 1024 to 2047",
+    ),
     "shape of a function": (studies.FromFunction(["v"], lambda i, s: {"v": [1.0]}), {}, "expected shape"),
     "names of a function": (
         studies.FromFunction(["v"], lambda i, s: {"q": [1.0, 2.0]}),
@@ -412,6 +433,14 @@ def test_invalid_studies_are_refused(name: str) -> None:
     with pytest.raises(lw.StudyError, match=message) as found:
         lw.Study(lw.robots.chain(2), sampler, task, **{"samples": 100, **changes}).run(progress=False)
     assert "\n" not in str(found.value)
+
+
+def test_invalid_samples_of_a_family_are_named() -> None:
+    sampler = studies.FromFunction(["dq@joint_0"], lambda i, s: {"dq@joint_0": np.nan if i == 5 else 0.0})
+    models = [lw.robots.chain(1), lw.robots.chain(2)]
+    study = lw.Study(models, sampler, studies.RolloutTask(DT, 2), samples=20)
+    with pytest.raises(lw.StudyError, match="sample 5"):
+        study.evaluate(0, 20)
 
 
 @pytest.mark.parametrize(

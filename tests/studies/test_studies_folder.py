@@ -207,6 +207,8 @@ def test_folders_that_are_no_study_are_refused(tmp_path: Path) -> None:
         small_study().run(tmp_path, progress=False)
     with pytest.raises(lw.StudyError, match="found a file"):
         small_study().run(tmp_path / "notes.txt", progress=False)
+    with pytest.raises(lw.StudyError, match="cannot make folder"):
+        small_study().run(tmp_path / "notes.txt" / "a", progress=False)
     (tmp_path / storage.MANIFEST).write_text("{")
     with pytest.raises(lw.StudyError, match="damaged"):
         lw.Study.resume(tmp_path, progress=False)

@@ -72,6 +72,10 @@ def compute_chunk(study: Study, first: int, last: int, keep_file: bool) -> Chunk
     """
     began = time.perf_counter()
     rows = compute_rows(study, first, last)
+    for name, x in rows.outputs.items():
+        if x.shape[1:] != study.output_shape(name):
+            label = f"got {x.shape[1:]} in samples {first} to {last - 1}"
+            raise StudyError(f"study: output {name!r}: expected shape {study.output_shape(name)}, {label}")
     nodes = summarize(study, rows)
     file = None
     if keep_file:
@@ -177,7 +181,7 @@ def compute_batch(
     described = study.space.described[number]
     rows = len(index)
     assigned = study.sampler.assign(study.space, number, drawn)
-    values = check_values(study.sampler.names, assigned, described, int(index[0]), rows)
+    values = check_values(study.sampler.names, assigned, described, index)
     arguments = arguments_of(model, values, study.starts[number], rows)
     inputs = arguments
     if scope is not None:

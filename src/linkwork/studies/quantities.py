@@ -181,10 +181,12 @@ def check_values(
     names: Sequence[str],
     values: Mapping[str, np.ndarray],
     described: Mapping[str, Quantity],
-    first: int,
-    rows: int,
+    index: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Return values as float arrays of the right shapes, or raise one StudyError that names the sample."""
+    """Return values of samples `index` as float arrays of the right shapes, or raise one StudyError that names the
+    first invalid sample.
+    """
+    rows = len(index)
     if not isinstance(values, Mapping):
         raise StudyError(f"sampler: expected a dict of arrays by name, got {type(values).__name__}")
     if set(values) != set(names):
@@ -192,6 +194,7 @@ def check_values(
             f"sampler: expected values of {', '.join(names)}, got {', '.join(map(str, values)) or 'none'}"
         )
     checked = {}
+    invalid: list[tuple[int, str]] = []  # samples, and what is wrong there: the first is reported
     for name in names:
         expected = (rows, *described[name].shape)
         try:
@@ -200,17 +203,19 @@ def check_values(
             raise StudyError(f"sampler: {name}: expected numbers, got {values[name]!r}") from None
         if array.shape != expected:
             raise StudyError(f"sampler: {name}: expected shape {expected}, got {array.shape}")
-        finite = np.isfinite(array)
-        if not finite.all():
-            sample = first + int(np.argmin(finite.reshape(rows, -1).all(axis=1)))
-            raise StudyError(
-                f"sampler: {name}: expected finite numbers, got NaN or infinity in sample {sample}"
-            )
+        flat = array.reshape(rows, -1)
         least = described[name].minimum
-        if least > -np.inf and array.size and array.min() < least:
-            sample = first + int(np.argmin(array.reshape(rows, -1).min(axis=1)))
-            raise StudyError(
-                f"sampler: {name}: expected numbers >= {least:g}, got {array.min():g} in sample {sample}"
-            )
+        finite = np.isfinite(flat).all(axis=1)
+        allowed = (flat >= least).all(axis=1)
+        if not finite.all():
+            sample = int(index[np.argmin(finite)])
+            message = f"expected finite numbers, got NaN or infinity in sample {sample}"
+            invalid.append((sample, f"sampler: {name}: {message}"))
+        elif not allowed.all():
+            k = int(np.argmin(allowed))
+            message = f"expected numbers >= {least:g}, got {flat[k].min():g} in sample {index[k]}"
+            invalid.append((int(index[k]), f"sampler: {name}: {message}"))
         checked[name] = array
+    if invalid:
+        raise StudyError(min(invalid)[1])
     return checked

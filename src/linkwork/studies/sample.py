@@ -56,7 +56,7 @@ class Sample:
             number = int(chunks.model_numbers(study, np.array([index]), drawn)[0])
         model = study.models[number]
         assigned = study.sampler.assign(study.space, number, drawn)
-        values = check_values(study.sampler.names, assigned, study.space.described[number], index, 1)
+        values = check_values(study.sampler.names, assigned, study.space.described[number], np.array([index]))
         arguments = arguments_of(model, values, study.starts[number], 1)
         parts = ({name: np.array(x[0]) for name, x in each.items()} for each in arguments)
         return cls(study, index, model, number, {name: np.array(x[0]) for name, x in values.items()}, *parts)

@@ -65,7 +65,10 @@ class StudyFolder:
         if path.exists() and any(each.name != LOCK for each in path.iterdir()):
             raise StudyError(f"study: folder {path}: expected a new or an empty folder")
         _ = study.summaries  # what is wrong with the study is said before anything is written
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StudyError(f"study: cannot make folder {path}: {error.strerror or error}") from None
         pickled = pickled_study(study, required=False)
         if pickled is not None:
             write_atomically(path / PICKLE, pickled)
