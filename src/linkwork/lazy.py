@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):
-    """What a method returns, computed once for each object and kept in its `__dict__`.
+    """Attribute computed once for each object and stored in its `__dict__`.
 
     Python 3.11's own holds one lock for all objects of a class while it computes: a process forked meanwhile
     would wait for that lock for ever. Here two threads may compute the same value; the first to finish is

@@ -133,10 +133,10 @@ def calls(model: lw.Model, contacts: Any) -> list[Any]:
         (rocker(condim=1), {}, "contact_friction", "'right': expected 0, got 0.7: .* condim of 1"),
         (rocker(friction=(0.0,)), {}, "contact_friction", "'right': expected 0"),
         (MODEL, {"stiffness": 1e4}, "contact_restitution", "contact_restitution is for rigid contacts; .*damping"),
-        (rocker(0.0), {}, "friction@hinge", "'friction@hinge': expected 0 at joint 'hinge', got 0.7: the model's own is 0"),
+        (rocker(0.0), {}, "friction@hinge", "'friction@hinge': expected 0 at joint 'hinge', got 0.7: the model's value is 0"),
         (rocker(0.0), {}, "friction", "parameter 'friction': expected 0 at joint 'hinge', got 0.7"),
         (MODEL, {"joint_friction": False}, "friction@hinge", r"got 0.7: .*Contacts\(joint_friction=False\) leave it out"),
-        (rocker(0.0), None, "friction@hinge", "'friction@hinge': expected 0 at joint 'hinge', got 0.7: the model's own is 0"),
+        (rocker(0.0), None, "friction@hinge", "'friction@hinge': expected 0 at joint 'hinge', got 0.7: the model's value is 0"),
     ],
 )  # fmt: skip
 def test_coefficients_that_could_not_act_are_refused(

@@ -179,7 +179,7 @@ def test_open_starts_take_no_step_unless_they_shall_be_closed(make: Any, how: di
 def test_close_is_refused_where_it_has_no_meaning() -> None:
     arm = lw.robots.arm()
     q = np.zeros(arm.nq)
-    with pytest.raises(lw.ModelError, match="rollout: close=True has no meaning"):
+    with pytest.raises(lw.ModelError, match="rollout: close=True has no effect"):
         lw.rollout(arm, q, q, dt=1e-3, steps=1, close=True)
     with pytest.raises(lw.ModelError, match="rollout: close: expected True or False, got 'yes'"):
         lw.rollout(arm, q, q, dt=1e-3, steps=1, close="yes")  # type: ignore[arg-type]

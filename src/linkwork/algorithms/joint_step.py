@@ -77,7 +77,7 @@ def with_joint_impulses(
 
 
 class _Response:
-    """What impulses on rows do: G, and the change of velocities."""
+    """Response to impulses on rows: G, and the change of velocities."""
 
     def __init__(self, nodes: Any, rows: ConstraintRows, J: np.ndarray, method: str) -> None:
         self.nodes = nodes

@@ -14,7 +14,7 @@ from linkwork.spatial import is_zero
 
 STEPS = 50
 LARGEST_STEP = 0.5  # [rad, or sizes of the loop]
-CLOSED = 1e-13  # residual of a state that is returned as it is [rad, or sizes of the loop]
+CLOSURE_TOL = 1e-13  # residual of a state that is returned as it is [rad, or sizes of the loop]
 EXACT = 1e-15  # residual that steps go on to, while they make it smaller
 SINGLE = 1e7  # how much more all this is in single precision
 
@@ -40,7 +40,7 @@ def newton(
     steps leave alone, so its derivative is that of the solution (see `loop`).
     """
     n = len(start)
-    exact = (EXACT / CLOSED) * closed
+    exact = (EXACT / CLOSURE_TOL) * closed
 
     def step(state: np.ndarray) -> tuple[np.ndarray, Any]:
         best = state[:n]

@@ -94,7 +94,7 @@ class BetweenFrames(Constraint):
                 if frame.body == GROUND
                 else f"on the same body {model.bodies[frame.body].name!r}"
             )
-            raise ModelError(f"{self}: both frames are {where}, so there is no relative motion to constrain")
+            raise ModelError(f"{self}: both frames are {where}, which leaves nothing to constrain")
         return frame, to
 
     def bodies(self, model: Model) -> tuple[int, ...]:

@@ -84,7 +84,7 @@ class Candidate:
 
     @property
     def pair(self) -> tuple[Any, ...]:
-        """What candidates have in common whose points are found together: these may change places in a step."""
+        """A key shared by candidates whose points are computed together and may change places in a step."""
         if not isinstance(self.law, PointOf):
             return (self,)
         return (self.law.collision, self.body, self.place, self.other, self.other_place)

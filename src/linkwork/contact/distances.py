@@ -24,7 +24,7 @@ from linkwork.mechanism import GROUND, Geometry
 from linkwork.model import Model
 from linkwork.spatial.constants import product
 
-MOST = 1024  # pairs
+MAX_PAIRS = 1024  # pairs
 
 
 class Distance(NamedTuple):
@@ -96,9 +96,9 @@ def chosen_pairs(model: Model, pairs: Any = None, **_: Any) -> dict[str, Any]:
         raise ModelError(
             "distance: the model has no two shapes that can collide; name some, pairs=[('hand', 'table')]"
         )
-    if len(result) > MOST:
+    if len(result) > MAX_PAIRS:
         raise LimitError(
-            f"distance: {len(result)} pairs of shapes, more than {MOST}: name fewer, pairs=[('hand', 'table')]"
+            f"distance: {len(result)} pairs of shapes, more than {MAX_PAIRS}: name fewer, pairs=[('hand', 'table')]"
         )
     return {"pairs": tuple(_pair(one, other) for one, other in result)}
 

@@ -58,7 +58,7 @@ class ContactMaterial(NamedTuple):
 
 
 class PairFilter:
-    """What a model and an option `contacts` let touch.
+    """Pairs of shapes that a model and an option `contacts` let touch.
 
     A shape takes part if it can collide (`Geometry.collision`), or is named. Two shapes may touch where the
     contype of one and the conaffinity of the other have a bit in common, or the model lists the pair; never

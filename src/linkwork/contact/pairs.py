@@ -38,7 +38,7 @@ TILTS = (
     (-0.045, -0.022),
     (0.022, -0.045),
 )  # by 3°, askew to edges that lie along axes
-FEW = 8  # corners of a hull, of which all are looked at
+MAX_TESTED_CORNERS = 8  # corners of a hull, of which all are looked at
 RIM = 3  # fixed points of a cylinder's rim, beside the lowest one
 
 
@@ -96,7 +96,7 @@ def _hull(shape: Geometry, surface: Surface) -> list[Contact]:
     """Return all corners of a hull that has few; of others the lowest one, and the lowest ones as seen a
     little tilted.
     """
-    if len(shape.vertices) <= FEW:
+    if len(shape.vertices) <= MAX_TESTED_CORNERS:
         return [
             Contact(f"[{k}]", Ball(0.0, surface), _at(*vertex)) for k, vertex in enumerate(shape.vertices)
         ]

@@ -31,7 +31,7 @@ STARTS = 3  # directions from which deep overlaps are searched
 DEEP = 1e-2  # relative to the size of the smaller shape: overlaps of more than this are deep
 # relative to the size of the smaller shape: how far the shapes are parted to find their nearest points
 APART = 3e-3
-MOST = 300  # operations, in tens, for directions of one shape's faces
+MAX_START_COST = 300  # operations, in tens, for directions of one shape's faces
 LONGEST = 0.9  # the largest ratio of successive changes of the normal by which the next ones are foreseen
 SAME = 1e-18  # squared change of the normal by the last pass
 ROUNDING = 1e-9  # relative to the size: distances that differ by less are the same
@@ -146,8 +146,11 @@ class ConvexPair(Collision):
         best = [none] * STARTS
         symmetric = self.one.symmetric and self.other.symmetric
         tried = [(unit(T.p), True)]
-        tried += [(np.array(n), not self.other.symmetric) for n in self.other.axes[: MOST // self.one.cost]]
-        own_axes = self.one.axes[: MOST // self.other.cost]
+        tried += [
+            (np.array(n), not self.other.symmetric)
+            for n in self.other.axes[: MAX_START_COST // self.one.cost]
+        ]
+        own_axes = self.one.axes[: MAX_START_COST // self.other.cost]
         tried += [(-product(T.R, np.array(n)), not self.one.symmetric) for n in own_axes]
         tried += [
             (unit(np.cross(product(T.R, np.array(d)), e)), False)

@@ -32,7 +32,7 @@ APPROXIMATIONS = {
     DIAGONAL: "diagonal reflected inertia",
     BLOCK: "block-diagonal reflected inertia",
 }
-CLOSED = 1e-8  # largest error of a loop in a state that counts as closed [m or rad]
+CLOSURE_TOL = 1e-8  # largest error of a loop in a state that counts as closed [m or rad]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +107,8 @@ def compare_approximations(
     rotors: Iterable[str] | None = None,
     keep_mass: bool = False,
 ) -> Comparison:
-    """Return the joint forces that a motion needs, by the exact model, and by models that ignore or
-    approximate its geared rotors.
+    """Compare the joint forces of a motion by the exact model and by models that ignore or approximate geared
+    rotors.
 
     `trajectory` has "q", "v" and "a", and may have the time "t" [s], (N,). v and a are (N, nv), as for
     `inverse_dynamics`; q is (N, nq) with all loops closed, or holds the coordinates of the independent joints
@@ -120,8 +120,8 @@ def compare_approximations(
     cluster: Gᵀ J G, with G the rotors' rates (gear ratios). Where a loop makes rates depend on q, those of
     the neutral state are taken. `rotors` names the bodies to leave out; else those are taken that carry
     nothing, are moved by a hinge that gears or functions tie to others, and turn faster than these or are
-    axisymmetric. Their mass goes with them, as do springs and dampers on them; with `keep_mass` they stay as
-    if welded to what carries them.
+    axisymmetric. Their masses, springs and dampers are removed too; with `keep_mass` they stay as if welded to the bodies
+    that carry them.
 
     Joint forces are those of the model's own independent velocities, also where these are the rotors'.
     """
@@ -286,7 +286,7 @@ def _motion(model: Model, trajectory: Mapping[str, Any]) -> tuple[np.ndarray, ..
         if len(coordinates) < model.nq
         else np.abs(closed - start).max(axis=-1, initial=0.0)
     )
-    if not np.all(open_ < CLOSED) and model.embedded:
+    if not np.all(open_ < CLOSURE_TOL) and model.embedded:
         row = int(np.argmax(np.where(np.isfinite(open_), open_, np.inf)))
         state_of = "cannot be closed" if len(coordinates) < model.nq else "are not closed"
         raise ModelError(

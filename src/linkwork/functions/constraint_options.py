@@ -29,7 +29,7 @@ STIFF = (
 )  # and where inertias are stiffened by 1/R: what rounding of these sums leaves is about 1e-7 / STIFF
 STIFFENING = ("caba", "ltls")  # methods that do so
 RELATIVE = (1e-15, 5e-8)  # tolerances of residuals, in double and in single precision
-FEW = 4  # iterations that reach the solution with compliances chosen here
+CONVERGING_ITERATIONS = 4  # iterations that reach the solution with compliances chosen here
 RIGID_END = 1e-9  # of a residual: what is left where iterations count as ended
 WEAKEST = (
     2.0**-14
@@ -156,17 +156,17 @@ def in_single_precision(
 
 
 def reaches_solution(model: Model | Tree, settings: Mapping[str, Any]) -> bool:
-    """Return whether so many iterations surely end at the solution: not where constraints are soft, or
-    compliances are inputs.
+    """Return whether the iterations surely reach the solution: not for soft constraints, or if compliances are
+    inputs.
 
-    By the part of a residual that is left where a row is ten times as immobile as is typical.
+    The criterion is the remaining part of a residual for a row ten times less mobile than typical.
     """
     if settings["tolerance"] is None or "compliance" in settings.get("optional", ()):
         return False
     n = settings["iterations"]
     compliance = settings["compliance"]
     if isinstance(compliance, str):
-        return bool(n >= FEW)
+        return bool(n >= CONVERGING_ITERATIONS)
     remainder = np.array(compliance) / (
         np.array(compliance) + 0.1 * row_mobilities(model, settings["constraints"])
     )

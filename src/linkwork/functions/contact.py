@@ -114,7 +114,7 @@ def check_joint_friction(
             joint = joint_of_velocity[k][0]
             if (friction > 0.0).any():
                 reason = (
-                    "the model's own is 0, so there is no row for it; set it above 0 by model.with_parameters"
+                    "the model's value is 0, so that it has no row; set it above 0 by model.with_parameters"
                     if contacts.joint_friction
                     else "friction=False or Contacts(joint_friction=False) leave it out"
                 )

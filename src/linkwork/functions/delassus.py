@@ -38,8 +38,8 @@ def _propagator_options(model: Model, frame: Any, to: Any) -> dict[str, Any]:
         between = model.bodies[entry].name
         raise ModelError(
             f"force_propagator: {frames[1].name!r} carries {frames[0].name!r} through body {between!r} of "
-            "its loops: a force there is no force on it alone; take a frame on that body, or below the "
-            "loops"
+            "its loops: a force there does not act on it alone; choose a frame on that body, or below "
+            "the loops"
         )
     return {"frame": frames[0].name, "to": frames[1].name}
 

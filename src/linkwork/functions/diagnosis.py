@@ -42,7 +42,9 @@ DENSE = 5
 TRIED = 3
 # bodies of a model whose operations are counted without being asked: tracing takes a second for about 60
 LARGEST = 400
-NEAR = 1e-6  # conditioning of loops below which a state is told to be singular: so many digits are lost there
+SINGULAR_CONDITIONING = (
+    1e-6  # conditioning of loops below which a state is told to be singular: so many digits are lost there
+)
 SINGULAR = 1e-9  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
 
 
@@ -143,13 +145,13 @@ def _singular(model: Model) -> list[str]:
     sentences = []
     for cluster, coordinates, mechanism in neutral_conditioning(model):
         loops = f"loops {join_names([repr(c.name) for c in cluster.constraints])}"
-        if mechanism < NEAR:
+        if mechanism < SINGULAR_CONDITIONING:
             sentences.append(
                 f"the neutral state is singular: {loops} are at a dead point or where branches meet "
                 f"(conditioning {mechanism:.1g}), so that accelerations there are NaN or lose digits: begin "
                 "elsewhere, or close them from elsewhere by start="
             )
-        elif coordinates < NEAR:
+        elif coordinates < SINGULAR_CONDITIONING:
             names = [name for k in cluster.bodies for name in model.joints[k].v_names]
             independent = join_names([repr(names[c]) for c in cluster.independent])
             sentences.append(

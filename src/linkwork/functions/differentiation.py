@@ -66,7 +66,7 @@ def entrywise_jvp(
 ) -> Program:
     """Return a `jvp` program by a function's own rule, with directions and changes of q by its entries.
 
-    Components of directions that are no velocities are ignored.
+    Components of directions that are not velocities are ignored.
     """
     derivative = Derivative("jvp", function, model, names, None, optional, parameters, options)
     program = derivative.program()

@@ -24,9 +24,7 @@ Sources = Mapping[str, Any] | Sequence[Any]
 
 @dataclass(frozen=True)
 class Exported:
-    """What is written of something: a program, what its arrays are (see `c_target.Notes`), and arrays for
-    recorded calls.
-    """
+    """Exported function: a program, notes on its arrays (see `c_target.Notes`), and arrays for recorded calls."""
 
     program: Program
     notes: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = field(default_factory=dict)

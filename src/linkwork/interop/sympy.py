@@ -2,9 +2,8 @@
 
     print(linkwork.interop.sympy.equations(linkwork.inverse_dynamics, model).latex())
 
-Numbers of the model become fractions of what a person would write (0.1, not 0.1000000000000000055), of 14
-digits; printed, long ones have six. Branches become cases (Piecewise), but for those that only say where
-there is no value.
+Numbers of the model become fractions of their decimal form (0.1, not 0.1000000000000000055) with 14 digits;
+printed, long ones have six. Branches become cases (Piecewise), except those that only mark undefined values.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ sympy: Any = needed("sympy", extra="sympy")
 
 
 def _number(x: Any) -> Any:
-    """Return a number as a person would write it: with 14 digits at most, as a fraction."""
+    """Return a number as a fraction of its decimal form with at most 14 digits."""
     if isinstance(x, bool):
         return sympy.true if x else sympy.false
     if not np.isfinite(x):
@@ -54,7 +53,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "sin": sympy.sin, "cos": sympy.cos, "atan2": sympy.atan2, "asin": sympy.asin, "acos": sympy.acos,
     "exp": sympy.exp, "log": sympy.log,
 }  # fmt: skip
-_MOST = 500  # operations that a person may want to see the equations of
+_MOST = 500  # operations up to which equations are readable
 _SIMPLIFIED = (
     500  # operations of a formula, written out, up to which SymPy finds a shorter form within seconds
 )
@@ -62,8 +61,8 @@ _SIMPLIFIED = (
 
 @dataclass(frozen=True)
 class Equations:
-    """What a function computes: `inputs` and `outputs` by name, as symbols, expressions, matrices or arrays
-    of SymPy.
+    """Equations of a function: `inputs` and `outputs` by name, as SymPy symbols, expressions, matrices or
+    arrays.
     """
 
     name: str

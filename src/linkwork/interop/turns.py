@@ -133,7 +133,7 @@ def _pivots(S: np.ndarray) -> list[int]:
 
 
 def _choices(count: int) -> list[tuple[int, ...]]:
-    """Return turns of so many joints to be tried: none first, then the nearest."""
+    """Return the turns of `count` joints to try: none first, then the nearest."""
     far = _FAR
     while far and (2 * far + 1) ** count > _TRIED:
         far -= 1

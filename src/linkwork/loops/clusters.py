@@ -143,7 +143,7 @@ class Ancestors:
             self.jump[k] = two if even else below
 
     def common(self, a: int, b: int) -> int:
-        """Return the lowest common ancestor of two bodies, GROUND if there is no other."""
+        """Return the lowest common ancestor of two bodies, GROUND if there is none."""
         if self.depth[a] < self.depth[b]:
             a, b = b, a
         while self.depth[a] > self.depth[b]:

@@ -36,8 +36,8 @@ UNEQUAL = 8.0  # rows that are so much smaller than others are scaled before the
 class Elimination:
     """A factorised, (m, n) with m ≥ n: `solve` gives x of A x + b = 0, in the sense of least squares.
 
-    `sizes`, (m, n), say how large entries of A can become, so that what is singular is told by comparison
-    with constants. Without them nothing is compared: of a singular A come infinities and NaN, or large
+    `sizes`, (m, n), bound the entries of A, so that singularity can be decided by comparison with
+    constants. Without them nothing is compared: of a singular A come infinities and NaN, or large
     numbers.
     """
 

@@ -13,7 +13,7 @@ from linkwork.loops.motion import ClusterPosture, all_equations, cluster_posture
 from linkwork.loops.scales import scales_of
 from linkwork.mechanism import Mechanism
 
-CLOSED = 1e-9  # [lengths of the loop, or rad]
+CLOSURE_TOL = 1e-9  # [lengths of the loop, or rad]
 
 
 def reselect(model: Mechanism, clusters: Sequence[Cluster], q: np.ndarray) -> tuple[Cluster, ...] | None:
@@ -54,5 +54,5 @@ def _regular(model: Mechanism, posture: ClusterPosture, cluster: Cluster) -> boo
     phi = np.abs(residuals(posture, cluster.constraints).astype(float))
     phi = scales.rows * np.maximum(phi - np.array(cluster.slack or np.zeros(len(phi))), 0.0)
     K = scales(all_equations(posture, cluster.constraints)[0].astype(float))[used]
-    closed = bool(phi[used].max(initial=0.0) < CLOSED)
+    closed = bool(phi[used].max(initial=0.0) < CLOSURE_TOL)
     return closed and bool(np.isfinite(K).all()) and conditioning(K, cluster.independent) >= DETERMINED

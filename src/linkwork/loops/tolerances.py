@@ -11,7 +11,9 @@ from linkwork.loops.clusters import Cluster, find_families
 from linkwork.loops.scales import length_of, scales_of
 from linkwork.mechanism import LoopConstraint, Mechanism
 
-CLOSED = 1e-6  # gap of a closed state whose numbers are exact, relative to the length of its loops, or in rad
+EXACT_CLOSURE_TOL = (
+    1e-6  # gap of a closed state whose numbers are exact, relative to the length of its loops, or in rad
+)
 
 
 def closure_tolerances(model: Mechanism, clusters: Sequence[Cluster]) -> dict[str, tuple[float, float]]:
@@ -44,7 +46,7 @@ def _tolerance(
     errors = np.array(slack) if slack else np.zeros(len(lengths))
     missed = float(np.linalg.norm(errors[lengths])), float(np.linalg.norm(errors[~lengths]))
     if constraint.ends:
-        return max(CLOSED * length, missed[0]), max(CLOSED, missed[1])
+        return max(EXACT_CLOSURE_TOL * length, missed[0]), max(EXACT_CLOSURE_TOL, missed[1])
     unit = 1.0 / float(scales_of(model, Cluster(tuple(bodies), (constraint,))).rows.min(initial=1.0))
-    unit_tolerance = max(CLOSED * unit, *missed)
+    unit_tolerance = max(EXACT_CLOSURE_TOL * unit, *missed)
     return unit_tolerance, unit_tolerance

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 COMPARED = 1000  # names at most, and characters of them below: to compare takes long
-LONG = 100
+MAX_COMPARED_LENGTH = 100
 
 
 def printable(text: object, longest: int | None = 120) -> str:
@@ -36,7 +36,9 @@ def join_names(words: Sequence[str], most: int = 8) -> str:
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return a hint with the names closest to an unknown one, or ""."""
     close: list[str] = []
-    if isinstance(name, str) and len(name) < LONG:
-        names = [word for word, _ in zip(dict.fromkeys(known), range(COMPARED)) if len(word) < LONG]
+    if isinstance(name, str) and len(name) < MAX_COMPARED_LENGTH:
+        names = [
+            word for word, _ in zip(dict.fromkeys(known), range(COMPARED)) if len(word) < MAX_COMPARED_LENGTH
+        ]
         close = difflib.get_close_matches(name, names, n=3)
     return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""

@@ -112,7 +112,7 @@ def _keyframe(
         for joint, values in values_by_joint.items():
             label = f"keyframe {name!r}: joint {joint!r}"
             if joint not in joints_by_name:
-                raise ModelError(f"{label} is no moving joint{did_you_mean(joint, joints_by_name)}")
+                raise ModelError(f"{label} is not a moving joint{did_you_mean(joint, joints_by_name)}")
             part = getattr(joints_by_name[joint], word)
             vector[part] = numbers(
                 label, [values] if np.ndim(values) == 0 else values, part.stop - part.start

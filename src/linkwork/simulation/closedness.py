@@ -47,6 +47,6 @@ def closed_start(who: str, model: Model, q: Any, parameters: Mapping[str, Any], 
     if not close:
         return q
     if isinstance(model, Tree) or not model.loops:
-        raise ModelError(f"{who}: close=True has no meaning: there are no loops to close")
+        raise ModelError(f"{who}: close=True has no effect: the model has no loops")
     loop_parameters = {name: x for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
     return close_loops(model, q, **({"parameters": loop_parameters} if loop_parameters else {}))[0]

@@ -1,5 +1,4 @@
-"""Whether the rank of all loop equations drops between two states, by singular values along a path between
-them.
+"""Detection of rank drops of all loop equations between two states, by singular values along a path.
 
 Neither the integrator nor the step size matters: the path leads straight from one closed state to the other
 in the coordinates of all joints, and loops are closed along it. Between two points of it, σ_min changes by no

@@ -88,7 +88,7 @@ def check_arguments(model: Any, dt: Any, steps: Any, record_every: Any, integrat
 
 
 def check_integrator_name(caller: str, integrator: Any) -> None:
-    """Raise if there is no integrator of that name."""
+    """Raise if the integrator is unknown."""
     names = (*INTEGRATORS, "rk45", IMPLICIT)
     if integrator not in names:
         raise ModelError(f"{caller}: integrator: expected one of {', '.join(names)}, got {integrator!r}")

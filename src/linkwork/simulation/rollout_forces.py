@@ -69,7 +69,7 @@ class GivenForces:
         return {"tau": self.values[:, self.step] if self.per_step else self.values}
 
     def at_steps(self, steps: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the forces of each row after so many steps, (rows,); none if they are a function."""
+        """Return the forces of each row after `steps`, (rows,), steps; none if they are a function."""
         if self.depends_on_state:
             return {}
         if not self.per_step or not self.values.shape[1]:

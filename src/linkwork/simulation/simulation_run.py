@@ -174,7 +174,7 @@ class SimulationRun:
     def _contact_points_and_forces(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return contact points and forces of the last step, (rows, candidates, 3) each.
 
-        None where there are no candidates.
+        None without candidates.
         """
         if self._candidates and self._contact_result is None:
             carried = self._engine.hidden["carried"]

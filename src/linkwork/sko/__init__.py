@@ -1,6 +1,6 @@
-"""The spine: SKO models (SKO Sec. 2), trees of nodes on which all algorithms are written.
+"""SKO models (SKO Sec. 2), trees of nodes on which all algorithms are written.
 
-`Node` and `Tree` make SKO models by hand, and `Stage` says how a node of them is partitioned; models of
+`Node` and `Tree` make custom SKO models, and `Stage` partitions a node; models of
 mechanisms become such trees in every state.
 """
 

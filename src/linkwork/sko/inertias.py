@@ -34,7 +34,7 @@ class DenseInertia:
 
 
 class BlockInertia(NamedTuple):
-    """The inertia of one body, in a block of the rows of a node that has so many."""
+    """Inertia of one body, in a block of the rows of its node."""
 
     block: slice
     inertia: Inertia

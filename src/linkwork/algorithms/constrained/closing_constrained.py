@@ -11,7 +11,7 @@ from linkwork.algorithms.constrained.proximal import residual_norm
 from linkwork.algorithms.constrained.truncation import rounded_families
 from linkwork.algorithms.loops.closing import OPEN, Closed, close_loops, integrate_tree, tree_motion
 from linkwork.algorithms.loops.closure import closure_gaps
-from linkwork.algorithms.newton import CLOSED, newton, tolerance
+from linkwork.algorithms.newton import CLOSURE_TOL, newton, tolerance
 from linkwork.compiler.ir.functions import maximum
 from linkwork.constraints import BodyKinematics, Constraint, loop_constraints
 from linkwork.mechanism import LoopConstraint
@@ -45,7 +45,7 @@ def close_all(
     def retract(q: np.ndarray, dy: np.ndarray) -> np.ndarray:
         return close_loops(model, integrate_tree(model, q, tree_motion(model, q, dy)), q).q
 
-    q, _ = newton(direction, retract, close_loops(model, q, previous).q, units, tolerance(CLOSED, q))
+    q, _ = newton(direction, retract, close_loops(model, q, previous).q, units, tolerance(CLOSURE_TOL, q))
     q, residual, openness = close_loops(model, q)
     nodes = nodes_for(model, constraints, q)
     missed = violation(nodes, constraints)

@@ -101,7 +101,7 @@ def _closed_configurations(model: Model | Tree) -> list[np.ndarray]:
 
 
 def mass_ratio(model: Model | Tree) -> Any:
-    """Return nominal mass by mass of the inputs, by which mobilities change; 1 if masses are no inputs."""
+    """Return nominal mass by mass of the inputs, by which mobilities change; 1 unless masses are inputs."""
     if isinstance(model, Tree) or not model.inertia_inputs:
         return 1.0
     nominal_model = model.nominal

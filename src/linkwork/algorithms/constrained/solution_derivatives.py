@@ -1,5 +1,4 @@
-"""How solutions of dynamics change with anything that enters their equations: by the implicit function
-theorem.
+"""Derivatives of solutions of dynamics with respect to any input, by the implicit function theorem.
 
 Accelerations, or forces where accelerations are prescribed, solve T(θ̈, p) = τ, T being inverse dynamics.
 With ∂T/∂p at fixed θ̈, whatever p is (an inertia, a placement, a force from outside), their changes solve the

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constrained.proximal import residual_norm
-from linkwork.algorithms.newton import CLOSED, infinity_norm, newton, one_norm, tolerance
+from linkwork.algorithms.newton import CLOSURE_TOL, infinity_norm, newton, one_norm, tolerance
 from linkwork.compiler.ir.functions import maximum, minimum, where
 from linkwork.joints import Joint
 from linkwork.loops.clusters import Cluster
@@ -54,7 +54,7 @@ def close_loops(
     q = np.array(q, dtype=object)
     residual: Any = 0.0
     openness: Any = 0.0
-    newton_tol = tolerance(CLOSED, q)
+    newton_tol = tolerance(CLOSURE_TOL, q)
     postures: dict[tuple[int, ...], ClusterPosture] = {}
     for cluster in model.clusters:
         if cluster.constraints:

@@ -70,8 +70,9 @@ def velocity_map(nodes: Any) -> np.ndarray:
 
 
 class Follow:
-    """How the joints of embedded loops follow independent velocities, by the implicit function theorem on
-    their equations.
+    """Tangent of embedded loops: derivatives of dependent with respect to independent joint coordinates.
+
+    They follow from the loop equations by the implicit function theorem.
 
     K v = 0 and K v̇ = k hold along motions that keep loops closed. There q moves by G δ, and the change of a
     solution solves the equations that it solved itself: K ∂v = -∂K v. So nothing is differentiated that was

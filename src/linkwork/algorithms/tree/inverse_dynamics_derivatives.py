@@ -63,7 +63,7 @@ class VelocityMoments(NamedTuple):
 
     @property
     def moment(self) -> np.ndarray:
-        """What takes an angular velocity X_w to the moment of 2 B X, (3, 3)."""
+        """The map from an angular velocity X_w to the moment of 2 B X, (3, 3)."""
         x, y, z = np.diag(self.N)
         return np.where(np.eye(3), np.diag([y + z, z + x, x + y]), -self.N)
 
@@ -77,7 +77,7 @@ class VelocityMoments(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What a unit of each of a node's velocities changes, as motions, (6, m): see above.
+    """Changes of motions per unit of each velocity of a node, (6, m): see above.
 
     `S` is the displacement; `dV` is Ψ̇, and `dA` is Ψ̈; `dA_v` is what stands for Ψ̈ where a velocity
     changes. `own`, (m, m), is the change of the joint's own force that comes with neither: of its springs,

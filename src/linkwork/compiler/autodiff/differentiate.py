@@ -230,7 +230,7 @@ class _Mode:
         return None if chart is None else self._matrix(chart, [values])
 
     def _matrix_rows(self, chart: Matrix | None, size: int) -> Iterator[Changes]:
-        """Yield the rows of a matrix without its zeros; of the unit matrix if there is no chart."""
+        """Yield the rows of a matrix without its zeros; of the unit matrix without a chart."""
         for k in range(size):
             yield (
                 {k: self.one}

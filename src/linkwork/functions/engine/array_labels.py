@@ -1,6 +1,4 @@
-"""What the entries of a function's arrays are: which joint, coordinate, body or constraint row each belongs
-to.
-"""
+"""Labels of the entries of a function's arrays: the joint, coordinate, body or constraint row of each."""
 
 from __future__ import annotations
 
@@ -155,7 +153,7 @@ Axes = tuple[tuple[str, ...], ...]
 
 
 class ArrayLabels(NamedTuple):
-    """What an array is, and the names along each of its axes, () where they have none."""
+    """Contents of an array, and the names along each of its axes, () if an axis has none."""
 
     name: str
     axes: Axes

@@ -259,7 +259,7 @@ class DerivativeProgram:
 
     @property
     def _conditions(self) -> Mapping[str, Any]:
-        """What a rule depends on: the options, and the optional arrays that are inputs."""
+        """The settings that a rule depends on: options, and the optional arrays that are inputs."""
         return {**self.settings, "optional": self.kernel_inputs.optional}
 
     @property

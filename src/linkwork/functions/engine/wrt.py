@@ -37,7 +37,7 @@ def wrt_names(model: Model | Tree, wrt: Any, arrays: Collection[str], function: 
             )
         if not isinstance(name, str) or (name not in arrays and kind not in kinds):
             raise DifferentiationError(
-                f"{function}: there is no array or parameter "
+                f"{function}: wrt: no array or parameter "
                 f"{name!r}{did_you_mean(kind, [*arrays, *kinds])}; arrays are {', '.join(arrays)}, "
                 f"parameters are {', '.join(kinds) or 'none'}"
             )

@@ -76,7 +76,7 @@ class ProcessExecutor(Executor):
         return started
 
     def _serve(self) -> None:
-        """Hand chunks to one process after the other, until there are no more."""
+        """Hand queued chunks to one process after the other."""
         process: subprocess.Popen[bytes] | None = None
         try:
             while (job := self._jobs.get()) is not None and not self._closed:

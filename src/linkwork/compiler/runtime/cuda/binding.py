@@ -33,7 +33,7 @@ def _module(name: str) -> Any:
 
 
 def driver() -> Any:
-    """Return the driver's functions; raise if there is no driver or no GPU."""
+    """Return the driver's functions; raise without a driver or a GPU."""
     module = _module("driver")
     _ready()
     return module

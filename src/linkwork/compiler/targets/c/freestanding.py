@@ -187,7 +187,7 @@ static float lw_integer_fmaf(float a, float b, float c) {
 """
 
 _SQRT = """
-/* Two bits of the number give one of its root, as by hand; a root never lies in the middle of two numbers. */
+/* Two bits of the number give one bit of its root; a root never lies in the middle of two numbers. */
 static $real lw_integer_sqrt$f($real x) {
     $uint m = lw_to_bits$f(x), root = 0, rest = 0;
     int e = (int)(m >> $fraction) - $bias - $fraction, k, p;
