@@ -34,7 +34,7 @@ def after(model, q, v, monkeypatch, most):
     """The velocity after a step, and its solution, by what carries contacts or, where that is too many, by
     all of G.
     """
-    monkeypatch.setattr(contact_step, "FEWEST", most)
+    monkeypatch.setattr(contact_step, "MIN_CARRIED_ROWS", most)
     contacts = lw.Contacts(iterations=500)
     step = contact_step.Step(
         model, contacts, q, v, np.zeros(model.nv), DT, None, "mass_matrix", contact_step.NONE_GIVEN

@@ -37,7 +37,7 @@ class Carried(NamedTuple):
         return [*self.groups, *([i] for i in range(len(self.T)) if i not in contacts)]
 
     def delassus_blocks(self) -> np.ndarray:
-        """G where rows of one contact, or one joint, meet, (m, m); zero elsewhere."""
+        """Return G where rows of one contact, or one joint, meet, (m, m); zero elsewhere."""
         m = len(self.T)
         G: Any = np.zeros((m, m), dtype=object)
         felt: dict[tuple[int, ...], np.ndarray] = {}
@@ -50,7 +50,7 @@ class Carried(NamedTuple):
         return G
 
     def _felt(self, columns: list[int]) -> np.ndarray:
-        """What impulses on some motions of bodies do to these."""
+        """Return the velocities of some motions of bodies caused by impulses on them."""
         if self.B is None:
             return self.C[np.ix_(columns, columns)]
         used, B = self.joints(columns)
@@ -72,7 +72,8 @@ class Carried(NamedTuple):
         return self.C @ f if self.B is None else self.B @ (self.C @ (self.B.T @ f))
 
     def in_axes_of_contact(self) -> Carried:
-        """The same with the motions of bodies in the axes of their contacts, where these have them in common.
+        """Return the rows with the motions of bodies in the axes of their contacts, where several rows share
+        these.
 
         T is then made of ones and of the places of points, as on a plane.
         """
@@ -91,12 +92,12 @@ class Carried(NamedTuple):
                 if all(_same(A, self.T[np.ix_(group[:3], linear)]) for group in groups):
                     for group in groups:
                         T[np.ix_(group, columns)] = _turned(self.T[np.ix_(group[:3], turn)], A, len(group))
-                    for own in (turn, linear):
+                    for part in (turn, linear):
                         if B is not None:
-                            B[own] = A @ B[own]
+                            B[part] = A @ B[part]
                             continue
-                        C[own] = A @ C[own]
-                        C[:, own] = C[:, own] @ A.T
+                        C[part] = A @ C[part]
+                        C[:, part] = C[:, part] @ A.T
         return self._replace(T=T, C=mirrored(C), B=B)
 
 
@@ -109,8 +110,8 @@ def _number(x: Any) -> Any:
 
 
 def _turned(moments: np.ndarray, A: np.ndarray, size: int) -> np.ndarray:
-    """Rows of a contact, (size, 6), in its axes A; `moments` are those of its first three rows, rows of p x
-    A.
+    """Return rows of a contact, (size, 6), in its axes A; `moments` are those of its first three rows, rows
+    of p x A.
     """
     P: Any = np.zeros((3, 3), dtype=object)
     for i, j in ((0, 1), (0, 2), (1, 2)):

@@ -25,7 +25,7 @@ class _Progress(NamedTuple):
     """The state within a step: q, v, impulses to start with and in all, the step's last velocity u.
 
     `counts` are the parts that are left and those that are tried at once, and the length of these [s];
-    `told` the residual, iterations, 1 if converged, and the part of restitution that acts. `whole_...` is
+    `report` the residual, iterations, 1 if converged, and the part of restitution that acts. `whole_...` is
     the end of the undivided step, with its residual, 1 if converged, part of restitution, and depth.
     """
 
@@ -35,19 +35,19 @@ class _Progress(NamedTuple):
     impulses: Any
     u: Any
     counts: Any
-    told: Any
+    report: Any
     whole_q: Any
     whole_v: Any
     whole_impulses: Any
     whole_u: Any
-    whole_told: Any
+    whole_report: Any
 
     def flat(self) -> np.ndarray:
         """Return all numbers, (n,)."""
         return np.array([x for each in self for x in each], dtype=object)
 
     def unflat(self, state: np.ndarray) -> _Progress:
-        """The same shapes with the numbers of `state`, (n,)."""
+        """Return numbers `state`, (n,), in the shapes of this progress."""
         ends = np.cumsum([len(each) for each in self])
         return _Progress(*(state[end - len(each) : end] for end, each in zip(ends, self)))
 
@@ -63,7 +63,7 @@ def divided(
     start: Any,
     method: str,
     arrive: Arrive,
-    given: Coefficients = NONE_GIVEN,
+    coefficients: Coefficients = NONE_GIVEN,
     *,
     differentiable: bool = False,
 ) -> Stepped:
@@ -77,7 +77,18 @@ def divided(
     """
     if differentiable or np.isfinite(contacts.stiffness) or not contacts.candidates(model):
         return stepped(
-            model, contacts, q, v, tau, dt, f_ext, start, method, arrive, given, differentiable=differentiable
+            model,
+            contacts,
+            q,
+            v,
+            tau,
+            dt,
+            f_ext,
+            start,
+            method,
+            arrive,
+            coefficients,
+            differentiable=differentiable,
         )
     none = np.zeros(len(start))
     counts = np.array([PARTS, PARTS, dt], dtype=object)
@@ -91,7 +102,7 @@ def divided(
         _, parts, h = at.counts
         share = parts * (1.0 / PARTS)
         end = stepped(
-            model, contacts, at.q, at.v, tau, h, f_ext, at.start, method, arrive, given, share=share
+            model, contacts, at.q, at.v, tau, h, f_ext, at.start, method, arrive, coefficients, share=share
         )
         after = _after(at, end)
         return after.flat(), after.counts[0] > 0.5
@@ -101,38 +112,38 @@ def divided(
         last.q,
         last.v,
         last.u,
-        Solution(last.impulses, *last.told),
+        Solution(last.impulses, *last.report),
         np.zeros(len(contacts.candidates(model))),
     )
 
 
 def _after(at: _Progress, end: Stepped) -> _Progress:
-    """What follows from the end of one more part."""
-    (left, parts, h), x = at.counts, end.solution
-    residual, count, converged, bounce = at.told
+    """Return the progress after the end of one more part."""
+    (remaining_parts, parts, h), x = at.counts, end.solution
+    residual, count, converged, bounce = at.report
     count = count + x.iterations
     first = parts > PARTS - 0.5
     this = (end.q, end.v, x.impulses, end.u, np.array([x.residual, x.converged, x.part, end.sunk]))
-    whole = [where(first, a, b) for a, b in zip(this, at[7:])]
-    told = whole[-1]
+    merged = [where(first, a, b) for a, b in zip(this, at[7:])]
+    report = merged[-1]
     shortest = parts < 1.5
     told_more = [maximum(residual, x.residual), count, minimum(converged, x.converged), x.part]
     accepted = (
         *(end.q, end.v, x.impulses, at.impulses + x.impulses, end.u),
-        np.array([left - parts, parts, h], dtype=object),
+        np.array([remaining_parts - parts, parts, h], dtype=object),
         np.array(told_more, dtype=object),
     )
     halved = (
         *at[:5],
-        np.array([left, 0.5 * parts, 0.5 * h], dtype=object),
+        np.array([remaining_parts, 0.5 * parts, 0.5 * h], dtype=object),
         np.array([residual, count, converged, bounce], dtype=object),
     )
     undivided = (
-        *(whole[0], whole[1], at.start, whole[2], whole[3]),
+        *(merged[0], merged[1], at.start, merged[2], merged[3]),
         np.array([0.0, parts, h], dtype=object),
-        np.array([told[0], count, told[1], told[2]], dtype=object),
+        np.array([report[0], count, report[1], report[2]], dtype=object),
     )
     goes_on = (end.sunk <= 0.0) | shortest
-    vain = shortest & (end.sunk > WORTH * told[3])
+    vain = shortest & (end.sunk > WORTH * report[3])
     result = [where(vain, c, where(goes_on, a, b)) for a, b, c in zip(accepted, halved, undivided)]
-    return _Progress(*result, *whole)
+    return _Progress(*result, *merged)

@@ -27,30 +27,30 @@ def least_by_pair(pairs: Sequence[Sequence[int]], gaps: Sequence[Any]) -> list[A
 def missed_gaps(
     pairs: Sequence[Sequence[int]],
     start: Sequence[ContactPoint],
-    there: Sequence[ContactPoint],
+    end_points: Sequence[ContactPoint],
     expected: Sequence[Any],
 ) -> list[Any]:
-    """By how much gaps at the end of a step are less than expected, for each candidate; at most zero.
+    """Return the shortfall of the gap at the end of a step for each candidate; at most zero.
 
     Points of one pair may change places in a step. So each point at the end counts for that one at the
     beginning which is nearest to it on both bodies.
     """
-    result: list[Any] = [0.0] * len(there)
+    result: list[Any] = [0.0] * len(end_points)
     for pair in pairs:
         if len(pair) == 1:
             (k,) = pair
-            result[k] = minimum(there[k].gap - expected[k], 0.0)
+            result[k] = minimum(end_points[k].gap - expected[k], 0.0)
             continue
         nearest = reduce(minimum, [expected[k] for k in pair])
-        deepest = reduce(minimum, [there[k].gap for k in pair])
+        deepest = reduce(minimum, [end_points[k].gap for k in pair])
         for k in pair:  # the point that was to be nearest answers for the deepest one, wherever that is
             result[k] = where(expected[k] <= nearest, minimum(deepest - nearest, 0.0), 0.0)
         for j in pair:
-            distances = [_apart(start[k], there[j]) for k in pair]
+            distances = [_apart(start[k], end_points[j]) for k in pair]
             least = reduce(minimum, distances)
             for k, distance in zip(pair, distances):
-                here = (distance <= least) & (there[j].gap < 0.0)
-                result[k] = minimum(result[k], where(here, there[j].gap - expected[k], 0.0))
+                is_nearer = (distance <= least) & (end_points[j].gap < 0.0)
+                result[k] = minimum(result[k], where(is_nearer, end_points[j].gap - expected[k], 0.0))
     return result
 
 

@@ -65,14 +65,14 @@ def guarded_mechanisms(model: Model) -> list[Mechanism]:
     for bodies in _connected(model):
         roots = [joint for joint in model.joints if joint.child in bodies and joint.parent == GROUND]
         starts = np.cumsum([0, *(len(cluster.independent) for cluster in model.clusters)])
-        own = [n for n, cluster in enumerate(model.clusters) if set(cluster.bodies) <= bodies]
-        dofs = tuple(k for n in own for k in range(int(starts[n]), int(starts[n + 1])))
+        own_clusters = [n for n, cluster in enumerate(model.clusters) if set(cluster.bodies) <= bodies]
+        dofs = tuple(k for n in own_clusters for k in range(int(starts[n]), int(starts[n + 1])))
         if not dofs:
             continue
         (root, *others) = roots
         if not others and isinstance(root.kind, (Free, Planar)) and is_single_body(model, root):
             continue
-        loops = any(model.clusters[n].constraints for n in own)
+        loops = any(model.clusters[n].constraints for n in own_clusters)
         base = root if not others and _floats(model, root) else None
         result.append(Mechanism(frozenset(bodies), dofs, base, loops))
     return result
@@ -82,8 +82,8 @@ def _floats(model: Model, root: PlacedJoint) -> bool:
     """Return whether a joint on the ground lets its bodies float: a free one without passive elements, in no
     loop.
     """
-    own = model.nominal.joints[root.child]
-    passive = any(np.ravel(own.armature)) or any(np.ravel(own.damping))
+    joint = model.nominal.joints[root.child]
+    passive = any(np.ravel(joint.armature)) or any(np.ravel(joint.damping))
     alone = any(cluster.bodies == (root.child,) and not cluster.constraints for cluster in model.clusters)
     return isinstance(root.kind, Free) and alone and not passive
 
@@ -123,7 +123,7 @@ NOTHING = np.zeros(0, dtype=object)
 
 
 def ledgers(mechanisms: Sequence[Mechanism], nodes: ModelTree[Any], v: np.ndarray) -> list[Ledger]:
-    """Energies and momenta of some mechanisms in one state."""
+    """Return energies and momenta of some mechanisms in one state."""
     if not mechanisms:
         return []
     V = node_velocities(nodes, v)
@@ -186,7 +186,7 @@ def carried_over(each: Mechanism, momentum: np.ndarray, q0: np.ndarray, q1: np.n
 
 
 class Account(NamedTuple):
-    """What a mechanism may have after a step: energy [J] and, if it floats, momentum (6,); and whether
+    """Bounds of a mechanism after a step: energy [J] and, if it floats, momentum (6,); and whether
     something touches it.
     """
 
@@ -196,7 +196,7 @@ class Account(NamedTuple):
 
 
 class StepStart(NamedTuple):
-    """What acts on a model in a step: `forces`, (nv,), of joints and from outside; and the state before it."""
+    """Start of a step: `forces`, (nv,), of joints and from outside, and the state before it."""
 
     nodes: ModelTree[Any]
     v: np.ndarray
@@ -214,20 +214,20 @@ def account(
     by_ground: Any,
     q_end: np.ndarray,
 ) -> Account:
-    """What mechanism n may have at the end of a step by the velocity u, (nv,), with generalised impulses
-    `pushes`, (nv,).
+    """Return the energy and momentum that mechanism n may have at the end of a step by the velocity u, (nv,),
+    with generalised impulses `pushes`, (nv,).
 
     `by_ground` is the work of contacts with the ground among these: positive only by errors of the step.
     """
-    own = list(each.dofs)
+    dofs = list(each.dofs)
     v = start.v
     dt = start.dt
     before = start.ledgers[n]
-    touched = sum(absolute(x) for x in pushes[own]) > 0.0
-    given = 0.5 * (pushes[own] @ (v[own] + u[own])) - maximum(
+    touched = sum(absolute(x) for x in pushes[dofs]) > 0.0
+    impulse_work = 0.5 * (pushes[dofs] @ (v[dofs] + u[dofs])) - maximum(
         by_ground, 0.0
     )  # what others give; what they take is not asked for
-    work = dt * (start.forces[own] @ u[own]) + maximum(given, 0.0)
+    work = dt * (start.forces[dofs] @ u[dofs]) + maximum(impulse_work, 0.0)
     mass: Any = sum(start.nodes.model.bodies[k].mass for k in each.bodies)
     energy = before.total + work + where(touched, mass * _gravity(start.nodes.model) * dt * GENTLE, 0.0)
     momentum = NOTHING
@@ -239,17 +239,17 @@ def account(
 
 
 def settled(each: Mechanism, may: Account, end: Ledger, v: np.ndarray) -> np.ndarray:
-    """v, (nv,), with the velocities of a mechanism as they may be.
+    """Return v, (nv,), with the velocities of a mechanism limited to its energy and momentum.
 
     NaN where the locked motion of loops in flight has more energy than there was: coordinates are singular
     there.
     """
     result = np.array(v, dtype=object)
-    own = list(each.dofs)
+    dofs = list(each.dofs)
     rounded = tolerance(ROUNDED, v) * (absolute(may.energy) + absolute(end.potential) + end.kinetic)
     if each.base is None:
         scale, _ = _scale(end.kinetic, may.energy - end.potential, rounded)
-        result[own] = where(may.touched, scale, 1.0) * v[own]
+        result[dofs] = where(may.touched, scale, 1.0) * v[dofs]
         return result
     felt = Factor(end.inertia)
     locked_now = felt.solve(end.momentum)
@@ -260,13 +260,15 @@ def settled(each: Mechanism, may: Account, end: Ledger, v: np.ndarray) -> np.nda
     if each.loops:
         scale = where(may.touched, scale, where(allowed < -LOST * retained - rounded, np.nan, scale))
     base = each.floating
-    result[own] = scale * v[own]
+    result[dofs] = scale * v[dofs]
     result[base] = locked + scale * (v[base] - locked_now)
     return result
 
 
 def _scale(energy: Any, allowed: Any, rounded: Any) -> tuple[Any, Any]:
-    """By what velocities with this energy are scaled so that it is what is allowed at most; and what that is."""
+    """Return the factor that scales velocities with this energy to the allowed one, and the energy after
+    that.
+    """
     gains = energy > allowed + rounded
     subset = gains & (allowed > 0.0)
     shrunk = sqrt(where(subset, allowed / where(subset, energy, 1.0), 1.0))
@@ -274,7 +276,7 @@ def _scale(energy: Any, allowed: Any, rounded: Any) -> tuple[Any, Any]:
 
 
 def weight(model: Model) -> Any:
-    """That of all bodies [N]."""
+    """Return the weight of all bodies [N]."""
     return model.mass * _gravity(model)
 
 

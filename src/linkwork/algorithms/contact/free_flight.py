@@ -39,7 +39,7 @@ class TurningJoint(NamedTuple):
     """
 
     joint: PlacedJoint
-    own: slice
+    v_slice: slice
     center: np.ndarray | None = None
     moment: np.ndarray | None = None
 
@@ -59,28 +59,28 @@ def turning_joints(model: Model) -> list[TurningJoint]:
 
 def is_single_body(model: Model, joint: PlacedJoint) -> bool:
     """Return whether a joint on the ground carries one rigid body and nothing else, which no loop holds."""
-    own = model.nominal
-    carries = any(other.parent == joint.child for other in own.joints)
-    held = any(joint.child in constraint.bodies(own) for constraint in loop_constraints(own))
-    armature = any(x != 0.0 for x in np.ravel(own.joints[joint.child].armature))
+    nominal = model.nominal
+    carries = any(other.parent == joint.child for other in nominal.joints)
+    held = any(joint.child in constraint.bodies(nominal) for constraint in loop_constraints(nominal))
+    armature = any(x != 0.0 for x in np.ravel(nominal.joints[joint.child].armature))
     return joint.parent == GROUND and not (carries or held or armature)
 
 
-def _turning_joint(model: Model, joint: PlacedJoint, own: slice) -> TurningJoint:
+def _turning_joint(model: Model, joint: PlacedJoint, v_slice: slice) -> TurningJoint:
     if joint.parent != GROUND:
-        return TurningJoint(joint, own)
+        return TurningJoint(joint, v_slice)
     body = model.bodies[joint.child]
     if model.nominal.bodies[joint.child].mass == 0.0:
-        return TurningJoint(joint, own)
+        return TurningJoint(joint, v_slice)
     h = body.inertia.h
     center: np.ndarray | None = None
     if not all(is_zero(x) for x in h):
         center = np.asarray(h * (1.0 / body.mass), dtype=object)
     if not (isinstance(joint.kind, Free) and is_single_body(model, joint)):
-        return TurningJoint(joint, own, center)
+        return TurningJoint(joint, v_slice, center)
     about = np.zeros(3) if center is None else center
     moment = np.asarray(Inertia.rigid(-body.mass, about, body.inertia.A).A, dtype=object)
-    return TurningJoint(joint, own, center, None if _isotropic(moment) else moment)
+    return TurningJoint(joint, v_slice, center, None if _isotropic(moment) else moment)
 
 
 def _isotropic(moment: np.ndarray) -> bool:
@@ -92,10 +92,10 @@ def _isotropic(moment: np.ndarray) -> bool:
 
 
 def turning_axes(model: Model, v: np.ndarray) -> np.ndarray:
-    """What v̇ lacks to be rates of momentum in axes at rest, (nv,)."""
+    """Return the difference between v̇ and the rates of momentum in axes at rest, (nv,)."""
     result: Any = np.zeros(model.nv, dtype=object)
     for each in turning_joints(model):
-        result[each.own] = _turning_of(each, v[each.own])
+        result[each.v_slice] = _turning_of(each, v[each.v_slice])
     return result
 
 
@@ -124,7 +124,7 @@ def moved_straight(model: Model, step: np.ndarray, v: np.ndarray) -> tuple[np.nd
     motion: Any = np.array(step, dtype=object)
     turned: Any = np.array(v, dtype=object)
     for each in turning_joints(model):
-        motion[each.own], turned[each.own] = _moved(each, step[each.own], v[each.own])
+        motion[each.v_slice], turned[each.v_slice] = _moved(each, step[each.v_slice], v[each.v_slice])
     return motion, turned
 
 
@@ -174,7 +174,7 @@ def _midpoint_turn(moment: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 def _carried_back(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """cay(y)ᵀ x."""
+    """Return cay(y)ᵀ x."""
     across = cross(y, x)
     return x + (0.5 * cross(y, across) - across) * (1.0 / (1.0 + 0.25 * (y @ y)))
 

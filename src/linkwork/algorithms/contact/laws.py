@@ -66,34 +66,36 @@ class Block(ABC):
         """Take what the block needs of G."""
 
     @abstractmethod
-    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+    def update(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         """Return the block's impulses, where w are its velocities without them; and the branch of the law."""
 
-    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+    def branch(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
         """Return the branch of the law at a solution, w being the velocities with all impulses, and G the
         block's own part.
 
         What does not slide sticks, also where the block is at the edge of its cone: redundant contacts may be
         there by chance.
         """
-        return self.update(w - G @ own, own, lam)[1]
+        return self.update(w - G @ impulse, impulse, lam)[1]
 
     @abstractmethod
-    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
-        """Newton's equations on this branch."""
+    def linearised(self, impulse: np.ndarray, branch: Any) -> Linear:
+        """Return Newton's equations on this branch."""
 
     @abstractmethod
-    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
-        """Impulses on the law's set nearest to λ - ρ w, with ρ = rate / G and w without the compliance of
-        rows, `soft`.
+    def proximal(
+        self, w: np.ndarray, impulse: np.ndarray, rate: Any, soft: np.ndarray, normal: Any
+    ) -> Proximal:
+        """Return impulses on the law's set nearest to λ - ρ w, with ρ = rate / G and w without the compliance
+        of rows, `soft`.
 
         `normal` is the impulse in the normal row of another block. A fixed point, where w belongs to λ,
         satisfies the law.
         """
 
     @abstractmethod
-    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
-        """How far impulses and velocities are from the law [m/s or rad/s]."""
+    def violation(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> Any:
+        """Return the distance of impulses and velocities from the law [m/s or rad/s]."""
 
 
 def _reciprocal(x: Any) -> Any:
@@ -101,21 +103,21 @@ def _reciprocal(x: Any) -> Any:
 
 
 def _length(x: Any, y: Any) -> Any:
-    """√(x² + y²), with a derivative of zero at zero."""
+    """Return √(x² + y²), with a derivative of zero at zero."""
     square = x * x + y * y
     return where(square > 0.0, sqrt(where(square > 0.0, square, 1.0)), 0.0)
 
 
 def _largest_eigenvalue(T: np.ndarray) -> Any:
-    """Of a symmetric (2, 2) matrix."""
+    """Return the largest eigenvalue of a symmetric (2, 2) matrix."""
     half = 0.5 * (T[0, 0] + T[1, 1])
     away = 0.5 * (T[0, 0] - T[1, 1])
     return half + _length(away, T[0, 1])
 
 
 def _inverse(T: np.ndarray, size: Any, small: Any) -> np.ndarray:
-    """Of a symmetric positive (2, 2) matrix, finite where it is singular, relative to a `size`; zero where
-    that is zero.
+    """Return the inverse of a symmetric positive (2, 2) matrix, finite if it is singular relative to a
+    `size`; zero if that is zero.
     """
     a = T[0, 0] + small * size
     b = T[1, 1] + small * size
@@ -138,17 +140,17 @@ class _Scalar(Block):
         self.d = G[self.row, self.row]
         self.inverse = _reciprocal(self.d)
 
-    def _linear(self, free: Any, w: Any, bound: Any, own: Any) -> Linear:
-        """w where it is `free`, an impulse `bound` elsewhere."""
+    def _linear(self, free: Any, w: Any, bound: Any, impulse: Any) -> Linear:
+        """Return w where it is `free`, an impulse `bound` elsewhere."""
         P = where(free, 1.0, 0.0)
         N = where(free, self.small * self.d, self.d)
-        r = where(free, w + self.small * self.d * own, self.d * bound)
+        r = where(free, w + self.small * self.d * impulse, self.d * bound)
         return Linear(np.array([[P]]), np.array([[N]]), np.array([r]))
 
     def _near(
-        self, new: Any, slope: Any, own: Any, rate: Any, column: Any = None, other: int | None = None
+        self, new: Any, slope: Any, impulse: Any, rate: Any, column: Any = None, other: int | None = None
     ) -> Proximal:
-        moved = self.d * absolute(new - own) / rate
+        moved = self.d * absolute(new - impulse) / rate
         return Proximal(
             np.array([new]), np.array([[slope]]), moved, other, 0.0 if column is None else np.array([column])
         )
@@ -170,27 +172,29 @@ class Interval(_Scalar):
             w = maximum(w, self.lower)
         return w if self.upper is None else minimum(w, self.upper)
 
-    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+    def update(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         inside = self._clipped(w[0])
         new = (inside - w[0]) * self.inverse
         return np.array([new]), (absolute(new) > 0.0, inside)
 
-    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+    def linearised(self, impulse: np.ndarray, branch: Any) -> Linear:
         touching, bound = branch
-        return self._linear(touching, bound, 0.0, own[0])
+        return self._linear(touching, bound, 0.0, impulse[0])
 
-    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+    def proximal(
+        self, w: np.ndarray, impulse: np.ndarray, rate: Any, soft: np.ndarray, normal: Any
+    ) -> Proximal:
         rho = rate * self.inverse
         new = 0.0
         slope = rho / (1.0 + rho * soft[0])
         if self.lower is not None:
-            new = maximum((own[0] - rho * (w[0] - self.lower)) / (1.0 + rho * soft[0]), 0.0)
+            new = maximum((impulse[0] - rho * (w[0] - self.lower)) / (1.0 + rho * soft[0]), 0.0)
         if self.upper is not None:
-            new = new + minimum((own[0] - rho * (w[0] - self.upper)) / (1.0 + rho * soft[0]), 0.0)
-        return self._near(new, where(absolute(new) > 0.0, slope, 0.0), own[0], rate)
+            new = new + minimum((impulse[0] - rho * (w[0] - self.upper)) / (1.0 + rho * soft[0]), 0.0)
+        return self._near(new, where(absolute(new) > 0.0, slope, 0.0), impulse[0], rate)
 
-    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
-        free = w[0] - self.d * own[0]
+    def violation(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> Any:
+        free = w[0] - self.d * impulse[0]
         return absolute(self._clipped(free) - w[0])
 
 
@@ -207,40 +211,42 @@ class Bounded(_Scalar):
     def _bound(self, lam: np.ndarray) -> Any:
         return self.bound if self.normal is None else self.bound * lam[self.normal]
 
-    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+    def update(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         most = self._bound(lam)
         expected = -w[0] * self.inverse
         new = minimum(maximum(expected, -most), most)
         return np.array([new]), (absolute(expected) < most, where(expected < 0.0, -1.0, 1.0))
 
-    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
-        sticks, sign = super().branch(w, own, lam, G)
+    def branch(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        sticks, sign = super().branch(w, impulse, lam, G)
         return sticks | (absolute(w[0]) <= self.small), sign
 
-    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+    def linearised(self, impulse: np.ndarray, branch: Any) -> Linear:
         sticks, sign = branch
         if self.normal is None:
-            return self._linear(sticks, 0.0, sign * self.bound, own[0])
-        result = self._linear(sticks, 0.0, 0.0, own[0])
+            return self._linear(sticks, 0.0, sign * self.bound, impulse[0])
+        result = self._linear(sticks, 0.0, 0.0, impulse[0])
         column = where(sticks, 0.0, -self.d * sign * self.bound)
         return result._replace(other=self.normal, column=np.array([column]))
 
-    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+    def proximal(
+        self, w: np.ndarray, impulse: np.ndarray, rate: Any, soft: np.ndarray, normal: Any
+    ) -> Proximal:
         most = self.bound if self.normal is None else self.bound * normal
         rho = rate * self.inverse
-        expected = own[0] - rho * w[0]
+        expected = impulse[0] - rho * w[0]
         new = minimum(maximum(expected, -most), most)
         sticks = absolute(expected) < most
         column = where(sticks, 0.0, where(expected < 0.0, -self.bound, self.bound))
-        return self._near(new, where(sticks, rho, 0.0), own[0], rate, column, self.normal)
+        return self._near(new, where(sticks, rho, 0.0), impulse[0], rate, column, self.normal)
 
-    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
+    def violation(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> Any:
         most = self.d * self._bound(lam)
-        return absolute(self.d * own[0] - minimum(maximum(self.d * own[0] - w[0], -most), most))
+        return absolute(self.d * impulse[0] - minimum(maximum(self.d * impulse[0] - w[0], -most), most))
 
 
 def _polar(y: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Length and direction; zero for both where y is zero."""
+    """Return length and direction; zero for both where y is zero."""
     size = _length(y[0], y[1])
     return size, y * (1.0 / maximum(size, TINY))
 
@@ -251,8 +257,8 @@ class _Disc:
     """
 
     def __init__(self, T: np.ndarray, small: Any, felt: np.ndarray | None = None, least: Any = 0.0) -> None:
-        """`felt` is what t changes of w while other impulses follow it, if that is not T; steps are for at
-        `least` so much.
+        """Set the disc; `felt` is the change of w by t while other impulses follow it, if that is not T, and
+        `least` bounds steps from below.
         """
         self.T, self.small, self.size = T, small, _largest_eigenvalue(T)
         self.s = self.size if felt is None else _largest_eigenvalue(felt) + least
@@ -260,17 +266,17 @@ class _Disc:
         self.inverse_size = _reciprocal(self.size)
 
     def ahead(self, w: np.ndarray, t: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Length and direction of t - w / s, w being the velocity with t."""
+        """Return length and direction of t - w / s, w being the velocity with t."""
         return _polar(t - w * self.inverse)
 
     def alpha(self, size: Any, radius: Any) -> Any:
-        """Where w = -alpha t at the end of a projection from `size` to `radius`."""
+        """Return alpha with w = -alpha t at the end of a projection from `size` to `radius`."""
         return self.s * minimum(maximum(size / maximum(radius, TINY) - 1.0, 0.0), STEEPEST)
 
     def linearised(
         self, t: np.ndarray, touches: Any, slips: Any, alpha: Any, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, Any]:
-        """P and N, (2, 2), and r; where it slips, what the radius depends on has still to be added."""
+        """Return P and N, (2, 2), and r; in sliding, the dependence of the radius has still to be added."""
         s = where(slips, 1.0, 0.0)
         uu = np.array([[u[0] * u[0], u[0] * u[1]], [u[0] * u[1], u[1] * u[1]]], dtype=object)
         across = np.eye(2) - s * uu
@@ -318,8 +324,8 @@ class Coulomb(Block):
         return (self.first, self.first + 1, self.first + 2)
 
     def _prepare(self, G: np.ndarray) -> None:
-        own = G[np.ix_(self.rows, self.rows)]
-        self.n, self.across, T = own[0, 0], own[1:, 0], own[1:, 1:]
+        G_block = G[np.ix_(self.rows, self.rows)]
+        self.n, self.across, T = G_block[0, 0], G_block[1:, 0], G_block[1:, 1:]
         self.inverse_n = _reciprocal(self.n)
         self.c = self.across * self.inverse_n
         self.stuck = T - np.outer(self.c, self.across)  # what tangents feel while the normal velocity stays
@@ -327,14 +333,14 @@ class Coulomb(Block):
         self.disc = _Disc(T, self.small, self.stuck, self.small * size)
         self.inverse_stuck = _inverse(self.stuck, size, self.small)
 
-    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+    def update(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         alone = -w[0] * self.inverse_n  # the normal impulse without friction
-        stuck = own[1:] - self.inverse_stuck @ (w[1:] + self.across * alone + self.stuck @ own[1:])
+        stuck = impulse[1:] - self.inverse_stuck @ (w[1:] + self.across * alone + self.stuck @ impulse[1:])
         stuck_n = alone - self.c @ stuck
         sticks = (stuck_n > 0.0) & (stuck @ stuck <= (self.mu * stuck_n) * (self.mu * stuck_n))
         # where friction jams, both an open and a sticking contact satisfy the law: then it stays what it is
-        touches = ((w[0] < 0.0) | (sticks & (own[0] > 0.0))) & (self.n > IMMOBILE)
-        t = own[1:]
+        touches = ((w[0] < 0.0) | (sticks & (impulse[0] > 0.0))) & (self.n > IMMOBILE)
+        t = impulse[1:]
         for _ in range(SLIP_STEPS):
             n = maximum(alone - self.c @ t, 0.0)
             size, u = self.disc.ahead(w[1:] + self.across * n + self.disc.T @ t, t)
@@ -346,35 +352,39 @@ class Coulomb(Block):
         slips = touches & (where(sticks, 1.0, 0.0) < 0.5)
         return np.array(new, dtype=object), (touches, slips, self.disc.alpha(size, radius), u)
 
-    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
-        touches, slips, alpha, u = super().branch(w, own, lam, G)
+    def branch(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        touches, slips, alpha, u = super().branch(w, impulse, lam, G)
         return touches, slips & (w[1:] @ w[1:] > self.small * self.small), alpha, u
 
-    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+    def linearised(self, impulse: np.ndarray, branch: Any) -> Linear:
         touches, slips, alpha, u = branch
         P: Any = np.zeros((3, 3), dtype=object)
         N: Any = np.zeros((3, 3), dtype=object)
-        P[1:, 1:], N[1:, 1:], r = self.disc.linearised(own[1:], touches, slips, alpha, u)
+        P[1:, 1:], N[1:, 1:], r = self.disc.linearised(impulse[1:], touches, slips, alpha, u)
         P[0, 0] = where(touches, 1.0, 0.0)
         N[0, 0] = where(touches, self.small * self.n, self.n)
         N[1:, 0] = where(slips, -self.disc.s * self.mu * u, 0.0)
-        return Linear(P, N, np.array([where(touches, self.small * self.n * own[0], 0.0), *r], dtype=object))
+        return Linear(
+            P, N, np.array([where(touches, self.small * self.n * impulse[0], 0.0), *r], dtype=object)
+        )
 
-    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
+    def proximal(
+        self, w: np.ndarray, impulse: np.ndarray, rate: Any, soft: np.ndarray, normal: Any
+    ) -> Proximal:
         rho = rate * self.inverse_n
         stiff = 1.0 / (1.0 + rho * soft[0])
-        expected = (own[0] - rho * w[0]) * stiff
+        expected = (impulse[0] - rho * w[0]) * stiff
         n = maximum(expected, 0.0)
         falls = where(expected > 0.0, rho * stiff, 0.0)
-        t, slope, along, moved = self.disc.proximal(w[1:], own[1:], rate, self.mu * n)
+        t, slope, along, moved = self.disc.proximal(w[1:], impulse[1:], rate, self.mu * n)
         D: Any = np.zeros((3, 3), dtype=object)
         D[0, 0], D[1:, 0], D[1:, 1:] = falls, self.mu * falls * along, slope
-        moved = maximum(moved, self.n * absolute(n - own[0]) / rate)
+        moved = maximum(moved, self.n * absolute(n - impulse[0]) / rate)
         return Proximal(np.array([n, *t], dtype=object), D, moved)
 
-    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
-        normal = absolute(minimum(self.n * own[0], w[0]))
-        result = maximum(normal, self.disc.violation(w[1:], own[1:], self.mu * own[0]))
+    def violation(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> Any:
+        normal = absolute(minimum(self.n * impulse[0], w[0]))
+        result = maximum(normal, self.disc.violation(w[1:], impulse[1:], self.mu * impulse[0]))
         return where(self.n > IMMOBILE, result, 0.0)
 
 
@@ -396,30 +406,32 @@ class Rolling(Block):
         self.disc = _Disc(G[np.ix_(self.rows, self.rows)], self.small)
         self.inverse_stuck = _inverse(self.disc.T, self.disc.T[0, 0] + self.disc.T[1, 1], self.small)
 
-    def update(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
+    def update(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, Any]:
         radius = self.coefficient * lam[self.normal]
-        stuck = own - self.inverse_stuck @ (w + self.disc.T @ own)
+        stuck = impulse - self.inverse_stuck @ (w + self.disc.T @ impulse)
         sticks = stuck @ stuck <= radius * radius
-        t = own
+        t = impulse
         for _ in range(SLIP_STEPS):
             size, u = self.disc.ahead(w + self.disc.T @ t, t)
             t = minimum(size, radius) * u
         new = np.array([where(sticks, a, b) for a, b in zip(stuck, t)], dtype=object)
         return new, (where(sticks, 0.0, 1.0) > 0.5, self.disc.alpha(size, minimum(size, radius)), u)
 
-    def branch(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
-        slips, alpha, u = super().branch(w, own, lam, G)
+    def branch(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray, G: np.ndarray) -> Any:
+        slips, alpha, u = super().branch(w, impulse, lam, G)
         return slips & (w @ w > self.small * self.small), alpha, u
 
-    def linearised(self, own: np.ndarray, branch: Any) -> Linear:
+    def linearised(self, impulse: np.ndarray, branch: Any) -> Linear:
         slips, alpha, u = branch
         always = slips | (where(slips, 1.0, 0.0) < 0.5)
-        P, N, r = self.disc.linearised(own, always, slips, alpha, u)
+        P, N, r = self.disc.linearised(impulse, always, slips, alpha, u)
         return Linear(P, N, r, self.normal, where(slips, -self.disc.s * self.coefficient * u, 0.0))
 
-    def proximal(self, w: np.ndarray, own: np.ndarray, rate: Any, soft: np.ndarray, normal: Any) -> Proximal:
-        new, slope, along, moved = self.disc.proximal(w, own, rate, self.coefficient * normal)
+    def proximal(
+        self, w: np.ndarray, impulse: np.ndarray, rate: Any, soft: np.ndarray, normal: Any
+    ) -> Proximal:
+        new, slope, along, moved = self.disc.proximal(w, impulse, rate, self.coefficient * normal)
         return Proximal(new, slope, moved, self.normal, self.coefficient * along)
 
-    def violation(self, w: np.ndarray, own: np.ndarray, lam: np.ndarray) -> Any:
-        return self.disc.violation(w, own, self.coefficient * lam[self.normal])
+    def violation(self, w: np.ndarray, impulse: np.ndarray, lam: np.ndarray) -> Any:
+        return self.disc.violation(w, impulse, self.coefficient * lam[self.normal])

@@ -48,7 +48,9 @@ GROWS = 10.0
 FALLS = 0.04
 GRIP = 1e15  # so much friction that nothing slides
 LESS = 0.9  # of the energy of what is missing: more than that is no nearer
-NEAR = 0.5  # λ becomes p where the velocities of bodies are known to this part of what p - λ stands for
+ACCEPTED_ERROR = (
+    0.5  # λ becomes p where the velocities of bodies are known to this part of what p - λ stands for
+)
 
 
 class Branch(NamedTuple):
@@ -71,7 +73,9 @@ class _How(NamedTuple):
     grip: Any = 1.0
 
     def held(self, inverse: Any, soft: Any) -> Any:
-        """What an impulse changes by a velocity where it holds that, from 1 / G and the compliance of a row."""
+        """Return the change of an impulse per velocity where it holds that, from 1 / G and the compliance of
+        a row.
+        """
         if isinstance(soft, (int, float)) and soft == 0.0:
             return inverse * (1.0 / self.small)
         return where(inverse > 0.0, inverse / where(inverse > 0.0, self.small + inverse * soft, 1.0), 0.0)
@@ -80,8 +84,8 @@ class _How(NamedTuple):
 def _disc(
     w: np.ndarray, t: np.ndarray, size: Any, inverse: Any, how: _How, normal: Branch, mu: Any, old: Any
 ) -> Branch:
-    """Two rows with |t| <= mu λ_n, where G is at most `size`; `old` is λ_n now. B has the column of λ_n
-    first.
+    """Return two rows with |t| <= mu λ_n, where G is at most `size`; `old` is λ_n now. B has the column of
+    λ_n first.
     """
     radius = mu * normal.p
     y = t - (how.rate * inverse) * w
@@ -109,34 +113,36 @@ def _disc(
     return Branch(c, B)
 
 
-def _interval(block: Interval, w: Any, own: Any, how: _How, soft: Any) -> Branch:
+def _interval(block: Interval, w: Any, impulse: Any, how: _How, soft: Any) -> Branch:
     """Return a row whose velocity has bounds."""
     rho = how.rate * block.inverse
-    w = w + soft * own
+    w = w + soft * impulse
     held = how.held(block.inverse, soft)
     p = 0.0
-    c = -own
+    c = -impulse
     B = 0.0
     for bound, sign in ((block.upper, -1.0), (block.lower, 1.0)):
         if bound is not None:
-            expected = own - rho * (w - bound)
+            expected = impulse - rho * (w - bound)
             acts = sign * expected > 0.0
             p, c, B = (where(acts, a, b) for a, b in ((expected, p), ((bound - w) * held, c), (held, B)))
     return Branch([c], np.array([[B]], dtype=object), p)
 
 
-def _normal(block: Coulomb, w: Any, own: Any, how: _How, soft: Any) -> Branch:
-    w = w + soft * own
-    expected = own - how.rate * block.inverse_n * w
+def _normal(block: Coulomb, w: Any, impulse: Any, how: _How, soft: Any) -> Branch:
+    w = w + soft * impulse
+    expected = impulse - how.rate * block.inverse_n * w
     touches = expected > 0.0
     held = how.held(block.inverse_n, soft)
     B = where(touches, held, 0.0)
-    return Branch([where(touches, -w * held, -own)], np.array([[B]], dtype=object), maximum(expected, 0.0))
+    return Branch(
+        [where(touches, -w * held, -impulse)], np.array([[B]], dtype=object), maximum(expected, 0.0)
+    )
 
 
-def _bounded(block: Bounded, w: Any, own: Any, how: _How, normal: Branch, old: Any) -> Branch:
-    """Dry friction; B has the column of the normal impulse first."""
-    expected = own - how.rate * block.inverse * w
+def _bounded(block: Bounded, w: Any, impulse: Any, how: _How, normal: Branch, old: Any) -> Branch:
+    """Return dry friction; B has the column of the normal impulse first."""
+    expected = impulse - how.rate * block.inverse * w
     most, then = (
         (block.bound, block.bound)
         if block.normal is None
@@ -145,44 +151,51 @@ def _bounded(block: Bounded, w: Any, own: Any, how: _How, normal: Branch, old: A
     slips = absolute(expected) >= most
     held = how.held(block.inverse, 0.0)
     sign = where(expected < 0.0, -1.0, 1.0)
-    c = where(slips, sign * then - own, -w * held)
+    c = where(slips, sign * then - impulse, -w * held)
     column = 0.0 if block.normal is None else where(slips, sign * block.bound * normal.B[0, 0], 0.0)
     return Branch([c], np.array([[column, where(slips, 0.0, held)]], dtype=object))
 
 
 def branches(
-    blocks: Sequence[Block], first: int, w: np.ndarray, own: np.ndarray, how: _How, soft: np.ndarray
+    blocks: Sequence[Block], first: int, w: np.ndarray, impulse: np.ndarray, how: _How, soft: np.ndarray
 ) -> Branch:
-    """Those of all laws of one contact, or of one row of a joint; rows from `first` on."""
+    """Return the branches of all laws of one contact, or of one row of a joint; rows from `first` on."""
     c: list[Any] = []
-    B: Any = np.zeros((len(own), len(own)), dtype=object)
+    B: Any = np.zeros((len(impulse), len(impulse)), dtype=object)
     normal = Branch([0.0], np.zeros((1, 1)))
     for block in blocks:
         at = [i - first for i in block.rows]
         if isinstance(block, Coulomb):
-            normal = _normal(block, w[0], own[0], how, soft[0])
+            normal = _normal(block, w[0], impulse[0], how, soft[0])
             disc = _disc(
-                w[1:3], own[1:3], block.disc.size, block.disc.inverse_size, how, normal, block.mu, own[0]
+                w[1:3],
+                impulse[1:3],
+                block.disc.size,
+                block.disc.inverse_size,
+                how,
+                normal,
+                block.mu,
+                impulse[0],
             )
             c, B[0, 0], B[1:3, :3] = [normal.c[0], *disc.c], normal.B[0, 0], disc.B
         elif isinstance(block, Rolling):
             disc = _disc(
                 w[at],
-                own[at],
+                impulse[at],
                 block.disc.size,
                 block.disc.inverse_size,
                 how,
                 normal,
                 block.coefficient,
-                own[0],
+                impulse[0],
             )
             c, B[at, 0], B[np.ix_(at, at)] = [*c, *disc.c], disc.B[:, 0], disc.B[:, 1:]
         elif isinstance(block, Interval):
-            normal = _interval(block, w[0], own[0], how, soft[0])
+            normal = _interval(block, w[0], impulse[0], how, soft[0])
             c, B[0, 0] = normal.c, normal.B[0, 0]
         else:
             assert isinstance(block, Bounded)
-            result = _bounded(block, w[at[0]], own[at[0]], how, normal, own[0])
+            result = _bounded(block, w[at[0]], impulse[at[0]], how, normal, impulse[0])
             if block.normal is not None:
                 B[at[0], 0] = result.B[0, 0]
             c, B[at[0], at[0]] = [*c, *result.c], result.B[0, 1]
@@ -205,11 +218,11 @@ class _Rows:
         self.carried = carried
 
     def at(self, V: np.ndarray) -> np.ndarray:
-        """Velocities of rows, (m,), without their compliance."""
+        """Return velocities of rows, (m,), without their compliance."""
         return self.g + self.along(V)
 
     def along(self, V: np.ndarray) -> np.ndarray:
-        """T V, or T B V."""
+        """Return T V, or T B V."""
         V = V if self.B is None else self.B @ V
         result: Any = np.zeros(len(self.g), dtype=object)
         for group, _, at in self.all:
@@ -217,23 +230,23 @@ class _Rows:
         return result
 
     def forces(self, lam: np.ndarray) -> np.ndarray:
-        """Tᵀ λ, or Bᵀ Tᵀ λ."""
+        """Return Tᵀ λ, or Bᵀ Tᵀ λ."""
         result: Any = np.zeros(self.T.shape[1], dtype=object)
         for group, _, at in self.all:
             result[at] = result[at] + self.T[np.ix_(group, at)].T @ lam[group]
         return result if self.B is None else self.B.T @ result
 
     def newton(
-        self, w: np.ndarray, own: np.ndarray, how: _How
+        self, w: np.ndarray, impulse: np.ndarray, how: _How
     ) -> tuple[np.ndarray, np.ndarray, list[Branch]]:
-        """Tᵀ p, what forces on bodies lose by their motion, and branches by group."""
+        """Return Tᵀ p, the forces on bodies lost by their motion, and branches by group."""
         lost: dict[tuple[int, ...], Any] = {}  # by the motions that contacts have in common
         f: Any = np.zeros(self.T.shape[1], dtype=object)
         result = []
         for group, blocks, at in self.all:
             T = self.T[np.ix_(group, at)]
-            branch = branches(blocks, group[0], w[group], own[group], how, self.soft[group])
-            f[at] = f[at] + T.T @ (own[group] + np.array(branch.c, dtype=object))
+            branch = branches(blocks, group[0], w[group], impulse[group], how, self.soft[group])
+            f[at] = f[at] + T.T @ (impulse[group] + np.array(branch.c, dtype=object))
             lost[tuple(at)] = lost.get(tuple(at), 0.0) + T.T @ (branch.B @ T)
             result.append(branch)
         S: Any = np.zeros(self.C.shape, dtype=object)
@@ -245,21 +258,23 @@ class _Rows:
             S[np.ix_(used, used)] = S[np.ix_(used, used)] + part
         return f if self.B is None else self.B.T @ f, S, result
 
-    def after(self, own: np.ndarray, found: Sequence[Branch], change: np.ndarray) -> np.ndarray:
-        """Impulses after a step that changes velocities of rows by (m,)."""
-        lam = np.array(own, dtype=object)
-        for group, branch in zip(self.groups, found):
-            lam[group] = own[group] + (np.array(branch.c, dtype=object) - branch.B @ change[group])
+    def after(
+        self, impulse: np.ndarray, selected_branches: Sequence[Branch], change: np.ndarray
+    ) -> np.ndarray:
+        """Return impulses after a step that changes velocities of rows by (m,)."""
+        lam = np.array(impulse, dtype=object)
+        for group, branch in zip(self.groups, selected_branches):
+            lam[group] = impulse[group] + (np.array(branch.c, dtype=object) - branch.B @ change[group])
         return lam
 
-    def nearest(self, w: np.ndarray, own: np.ndarray, rate: Any) -> tuple[np.ndarray, Any]:
-        """p, (m,), and the largest p - λ as a velocity."""
-        p = np.array(own, dtype=object)
+    def nearest(self, w: np.ndarray, impulse: np.ndarray, rate: Any) -> tuple[np.ndarray, Any]:
+        """Return p, (m,), and the largest p - λ as a velocity."""
+        p = np.array(impulse, dtype=object)
         moved = 0.0
         for group, blocks, _ in self.all:
             for block in blocks:
                 rows = list(block.rows)
-                result = block.proximal(w[rows], own[rows], rate, self.soft[rows], p[group[0]])
+                result = block.proximal(w[rows], impulse[rows], rate, self.soft[rows], p[group[0]])
                 p[rows], moved = result.impulses, maximum(result.moved, moved)
         return p, moved
 
@@ -307,8 +322,8 @@ def solve(
     limit: int,
     alone: bool = False,
 ) -> Found:
-    """Impulses from those given, (m,), by at most so many steps; `least` is the tolerance. Blocks are
-    prepared.
+    """Return the impulses, (m,), starting from given ones, after at most the given number of steps; `least`
+    is the tolerance. Blocks are prepared.
 
     `alone`: rows are motions themselves, few of which are redundant. Then first steps go on to a part of the
     tolerance.
@@ -329,7 +344,7 @@ def solve(
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
         best = x[:m]
-        own = x[m : 2 * m]
+        impulse = x[m : 2 * m]
         f, own_f, best_f = (x[2 * m + k * D : 2 * m + (k + 1) * D] for k in range(3))
         residual, rate, small, turn, slow, count = x[2 * m + 3 * D :]
         quick = turn < QUICK - 0.5
@@ -340,7 +355,7 @@ def solve(
         how = _How(rate, where(quick, holds, 1.0 / rate), grip)
         V = rows.C @ f
         w = rows.at(V)
-        pulled, S, result = rows.newton(w, own, how)
+        pulled, S, result = rows.newton(w, impulse, how)
         missing = pulled - f
         wrong = rows.C @ missing
         change = solve_without_pivots(np.eye(D) + rows.C @ S, wrong[:, None])[:, 0]
@@ -348,8 +363,8 @@ def solve(
         change = where(fine, change, 0.0)
         moves = rows.along(change)
         then = f + where(fine, missing - S @ change, 0.0)
-        p, moved = rows.nearest(w + moves, own, rate)
-        stepped = where(fine, rows.after(own, result, moves), own)
+        p, moved = rows.nearest(w + moves, impulse, rate)
+        stepped = where(fine, rows.after(impulse, result, moves), impulse)
         tried = where(quick, rows.allowed(stepped), p)
         forces = rows.forces(tried)
         motion = rows.C @ forces
@@ -362,11 +377,11 @@ def solve(
         # the method of multipliers: what is missing now is motion - V - change
         error = infinity_norm(at_tried - w - moves)
         nearer = ((forces - then) @ (motion - V - change) < LESS * (missing @ wrong)) | (error <= 0.1 * least)
-        near = nearer & (error <= maximum(NEAR * moved, 0.1 * least))
+        near = nearer & (error <= maximum(ACCEPTED_ERROR * moved, 0.1 * least))
         slower = where(nearer, rate, maximum(FALLS * rate, LEAST_RATE))
         grown = where(near, minimum(GROWS * rate, last_rate), slower)
         other = where(rate > 0.5 * RATES[0], RATES[1], where(rate > 0.5 * RATES[1], RATES[2], RATES[0]))
-        own = where(quick, stepped, where(near, tried, own))
+        impulse = where(quick, stepped, where(near, tried, impulse))
         own_f = where(near, forces, own_f)
         # no nearer: from λ once more with a smaller ρ; with the least, half a step, so that steps do not go
         # to and fro
@@ -376,14 +391,16 @@ def solve(
         turn = turn + 1.0
         slows = (turn > QUICK - 0.5) & (turn < QUICK + 0.5)
         again = turn > QUICK + slow - 0.5
-        own, f, own_f = (where(slows | again, a, b) for a, b in ((best, own), (best_f, f), (best_f, own_f)))
+        impulse, f, own_f = (
+            where(slows | again, a, b) for a, b in ((best, impulse), (best_f, f), (best_f, own_f))
+        )
         rate = where(slows, FIRST_RATE, where(again, RATES[0], rate))
         turn = where(again, 0.0, turn)
         small = where(
             again, where(small < LEAST_PROXIMAL * proximal, proximal / LEAST_PROXIMAL, 0.1 * small), small
         )
         slow = where(again, 2.0 * slow, slow)
-        after = [*best, *own, *f, *own_f, *best_f, residual, rate, small, turn, slow, count + 1.0]
+        after = [*best, *impulse, *f, *own_f, *best_f, residual, rate, small, turn, slow, count + 1.0]
         return np.array(after, dtype=object), residual > where(count < QUICK - 1.5, goal * least, least)
 
     first = np.array(

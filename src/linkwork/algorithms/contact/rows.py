@@ -58,9 +58,9 @@ def limited(model: Model) -> list[tuple[PlacedJoint, int]]:
 
 def with_friction(model: Model) -> list[tuple[PlacedJoint, int]]:
     """Return the joint velocities with dry friction in the nominal model: joint and index."""
-    own = model.nominal.joints
+    joints = model.nominal.joints
     return [
-        (joint, i) for joint, was in zip(model.joints, own) for i, f in enumerate(was.friction) if f != 0.0
+        (joint, i) for joint, was in zip(model.joints, joints) for i, f in enumerate(was.friction) if f != 0.0
     ]
 
 
@@ -102,21 +102,21 @@ def without_friction_row(model: Model) -> list[tuple[PlacedJoint, int]]:
 
     They have no row, so that no friction can act there.
     """
-    own = model.nominal.joints
-    every = ((joint, was, i) for joint, was in zip(model.joints, own) for i in range(joint.nv))
+    joints = model.nominal.joints
+    every = ((joint, was, i) for joint, was in zip(model.joints, joints) for i in range(joint.nv))
     return [
         (joint, i) for joint, was, i in every if was.friction[i] == 0.0 and not is_zero(joint.friction[i])
     ]
 
 
-def where_valid(model: Model, contacts: Contacts | JointLaws, given: Coefficients, x: Any) -> Any:
+def where_valid(model: Model, contacts: Contacts | JointLaws, coefficients: Coefficients, x: Any) -> Any:
     """Return x, or NaN where coefficients are invalid or act on no row."""
     spans: list[tuple[Any, float, float]] = []  # each value, and the bounds that it must lie within
-    if given.friction is not None:
+    if coefficients.friction is not None:
         none = without_friction(contacts.candidates(model))
-        spans += [(mu, 0.0, 0.0 if k in none else np.inf) for k, mu in enumerate(given.friction)]
-    if given.restitution is not None:
-        spans += [(e, 0.0, 1.0) for e in given.restitution]
+        spans += [(mu, 0.0, 0.0 if k in none else np.inf) for k, mu in enumerate(coefficients.friction)]
+    if coefficients.restitution is not None:
+        spans += [(e, 0.0, 1.0) for e in coefficients.restitution]
     if contacts.joint_friction and model is not model.nominal:
         spans += [(joint.friction[i], 0.0, np.inf) for joint, i in with_friction(model)]
         spans += [(joint.friction[i], 0.0, 0.0) for joint, i in without_friction_row(model)]
@@ -127,7 +127,10 @@ def where_valid(model: Model, contacts: Contacts | JointLaws, given: Coefficient
 
 
 def all_rows(
-    model: Model, kinematics: BodyKinematics, contacts: Contacts | JointLaws, given: Coefficients = NONE_GIVEN
+    model: Model,
+    kinematics: BodyKinematics,
+    contacts: Contacts | JointLaws,
+    coefficients: Coefficients = NONE_GIVEN,
 ) -> tuple[list[Rows], list[Any]]:
     """Return the rows, and what makes the laws of each group of them from (dt, velocity before, without
     impulses, first row).
@@ -138,8 +141,8 @@ def all_rows(
         assert isinstance(contacts, Contacts)
         touch = candidate.touch(kinematics)
         rows.append(contact_rows(kinematics, candidate, touch))
-        own = Coefficients(*(None if x is None else x[k] for x in given))
-        laws.append(_OfCandidate(contacts, candidate, touch.gap, own))
+        joint_coefficients = Coefficients(*(None if x is None else x[k] for x in coefficients))
+        laws.append(_OfCandidate(contacts, candidate, touch.gap, joint_coefficients))
     for joint, i in limited(model) if contacts.limits else ():
         q = kinematics.nodes.q[joint.q_slice]
         rows.append(_in_joint(kinematics, joint, _rate_of(joint, i, q)))
@@ -170,13 +173,17 @@ def _corrected(gap: Any, dt: Any) -> Any:
 
 
 class _OfCandidate:
-    def __init__(self, contacts: Contacts, candidate: Candidate, gap: Any, given: Coefficients) -> None:
+    def __init__(
+        self, contacts: Contacts, candidate: Candidate, gap: Any, coefficients: Coefficients
+    ) -> None:
         self.contacts = contacts
         self.candidate = candidate
         self.gap = gap
         sliding, *others = candidate.friction
-        self.friction = (sliding if given.friction is None else given.friction, *others)
-        self.restitution = candidate.restitution if given.restitution is None else given.restitution
+        self.friction = (sliding if coefficients.friction is None else coefficients.friction, *others)
+        self.restitution = (
+            candidate.restitution if coefficients.restitution is None else coefficients.restitution
+        )
 
     def __call__(
         self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any, curved: Any
@@ -262,7 +269,9 @@ def laws_of(
     result: list[ContactRows] = []
     first = 0
     for k, (law, size) in enumerate(zip(laws, sizes)):
-        own = slice(first, first + size)
-        result += law(dt, before[own], free[own], first, part, curved[k] if k < len(curved) else 0.0)
+        row_slice = slice(first, first + size)
+        result += law(
+            dt, before[row_slice], free[row_slice], first, part, curved[k] if k < len(curved) else 0.0
+        )
         first += size
     return result

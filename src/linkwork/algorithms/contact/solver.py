@@ -58,10 +58,10 @@ class Bounce(NamedTuple):
         positive.
         """
         back = self.targets(0.0) - self.targets(part)
-        given: Any = sum(lam[i] * back[i] for i in self.rows)
+        energy: Any = sum(lam[i] * back[i] for i in self.rows)
         taken = -_product(lam, self.free, 0.0)
-        gains = (given - taken > GAINED * (given + taken)) & (given > 0.0)
-        ratio = where(gains, 0.5 * (given + taken) / where(gains, given, 1.0), 1.0)
+        gains = (energy - taken > GAINED * (energy + taken)) & (energy > 0.0)
+        ratio = where(gains, 0.5 * (energy + taken) / where(gains, energy, 1.0), 1.0)
         smaller = part * ratio * ratio
         return where(gains, where(smaller > LEAST_PART, smaller, 0.0), part)
 
@@ -194,7 +194,7 @@ def _on_bodies(problem: Problem, start: np.ndarray, iterations: int, within: flo
     m = len(g)
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Solved with a part of the restitution; again with a smaller one where impulses gain energy."""
+        """Solve with a part of the restitution; again with a smaller one if impulses gain energy."""
         part = x[m]
         targets = bounce.free + bounce.targets(part)
         lam, residual, count = contact_newton.solve(carried, targets, blocks, x[:m], least, iterations, alone)
@@ -219,17 +219,17 @@ def _contacts(blocks: Sequence[Block]) -> list[list[int]]:
 
 
 def proximal(g: np.ndarray) -> Any:
-    """What Newton's steps add to the diagonal of G, relative to it, 1e-8, or more in single precision."""
+    """Return the proximal term on the diagonal of G, relative to it: 1e-8, or more in single precision."""
     return sqrt(tolerance(ROUNDED, g) * PROXIMAL)
 
 
 def _plain(x: Any) -> Any:
-    """Return a number that is no NumPy scalar, which would try to compare itself with symbols."""
+    """Return a number as a Python float: NumPy scalars would compare themselves with symbols."""
     return float(x) if isinstance(x, np.floating) else x
 
 
 def violation(problem: Problem, lam: np.ndarray) -> Any:
-    """Return the largest violation of any law [m/s or rad/s]; infinite where an impulse is no finite number."""
+    """Return the largest violation of any law [m/s or rad/s]; infinite for impulses that are not finite."""
     G, g, blocks, carried, _ = problem
     w = g + (G @ lam if carried is None else carried.T @ carried.motion(lam) + carried.soft * lam)
     result: Any = 0.0
@@ -240,8 +240,8 @@ def violation(problem: Problem, lam: np.ndarray) -> Any:
 
 
 def _sweep(problem: Problem, lam: np.ndarray) -> tuple[np.ndarray, Any, list[Any]]:
-    """Impulses after one update of each block in turn, the largest change in units of velocity, and branches
-    of the laws.
+    """Return impulses after one update of each block in turn, the largest change in units of velocity, and
+    branches of the laws.
     """
     G, g, blocks, *_ = problem
     lam = np.array(lam, dtype=object)
@@ -313,14 +313,14 @@ def on_branches(problem: Problem, lam: np.ndarray) -> list[tuple[Block, Linear]]
     result = []
     for block in problem.blocks:
         rows = list(block.rows)
-        own = lam[rows]
-        branch = block.branch(w[rows], own, lam, G[np.ix_(rows, rows)])
-        result.append((block, block.linearised(own, branch)))
+        block_lam = lam[rows]
+        branch = block.branch(w[rows], block_lam, lam, G[np.ix_(rows, rows)])
+        result.append((block, block.linearised(block_lam, branch)))
     return result
 
 
 def residual_of(w: np.ndarray, lam: np.ndarray, lines: Sequence[tuple[Block, Linear]]) -> np.ndarray:
-    """What linearised laws miss, (m,), at impulses lam and velocities w."""
+    """Return the residual of the linearised laws, (m,), at impulses lam and velocities w."""
     result: Any = np.zeros(len(lam), dtype=object)
     for block, line in lines:
         rows = list(block.rows)
@@ -348,7 +348,7 @@ def inverse_of(problem: Problem, lines: Sequence[tuple[Block, Linear]]) -> np.nd
 def _newton(
     problem: Problem, lam: np.ndarray, blocks: Sequence[Block], lines: Sequence[Linear]
 ) -> np.ndarray:
-    """Impulses that satisfy the linearised laws of some blocks, while those of all others stay."""
+    """Return impulses that satisfy the linearised laws of some blocks, while those of all others stay."""
     rows = [i for block in blocks for i in block.rows]
     place = {i: k for k, i in enumerate(rows)}
     others = [j for j in range(len(lam)) if j not in place]
@@ -357,12 +357,12 @@ def _newton(
     A: Any = np.zeros(G.shape, dtype=object)
     b: Any = np.zeros(len(rows), dtype=object)
     for block, line in zip(blocks, lines):
-        own = [place[i] for i in block.rows]
-        A[own] = line.P @ G[own]
-        A[np.ix_(own, own)] = A[np.ix_(own, own)] + line.N
-        b[own] = line.r - line.P @ g[own]
+        block_places = [place[i] for i in block.rows]
+        A[block_places] = line.P @ G[block_places]
+        A[np.ix_(block_places, block_places)] = A[np.ix_(block_places, block_places)] + line.N
+        b[block_places] = line.r - line.P @ g[block_places]
         if line.other is not None:
-            A[own, place[line.other]] = A[own, place[line.other]] + line.column
+            A[block_places, place[line.other]] = A[block_places, place[line.other]] + line.column
     result = np.array(lam, dtype=object)
     result[rows] = solve_without_pivots(A, b[:, None])[:, 0]
     return result

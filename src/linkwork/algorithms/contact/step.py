@@ -42,8 +42,8 @@ from linkwork.sko.tree import ModelTree
 from linkwork.spatial import Factor, mirrored
 
 # rows of contacts, and rows for a motion of a body, from which on bodies carry contacts
-FEWEST = 13
-MANY = 1.5
+MIN_CARRIED_ROWS = 13
+ROWS_PER_MOTION = 1.5
 REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
 
 
@@ -97,7 +97,7 @@ def stepped(
     start: Any,
     method: str,
     arrive: Arrive,
-    given: Coefficients = NONE_GIVEN,
+    coefficients: Coefficients = NONE_GIVEN,
     *,
     differentiable: bool = False,
     share: Any = 1.0,
@@ -108,7 +108,7 @@ def stepped(
     these say, so it is solved again with the difference, as often as one is too deep; the step that ends
     least deep counts. `share`: the part of a whole step that this one is.
     """
-    at = Step(model, contacts, q, v, tau, dt, f_ext, method, given, differentiable=differentiable)
+    at = Step(model, contacts, q, v, tau, dt, f_ext, method, coefficients, differentiable=differentiable)
     gaps = at.begun.gaps
     sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 4, 1, len(gaps), 2]
     places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
@@ -117,10 +117,10 @@ def stepped(
     undone = at.slowly_undone() if again else []
 
     def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Solved once more; what led deeper than what is known is dropped, and half of the way to it is
-        tried.
+        """Solve once more, dropping what led deeper than the best so far; half of the way to it is tried
+        next.
         """
-        lam, retained, *_, (least,), curved, (resting, iterations) = (state[own] for own in places)
+        lam, retained, *_, (least,), curved, (resting, iterations) = (state[place] for place in places)
         rested = np.array([x + resting * y for x, y in zip(curved, undone)]) if again else curved
         u, solution = at.solved(lam, rested)
         q1, v1 = arrive(q, u, dt)
@@ -132,10 +132,10 @@ def stepped(
         tried: Any = curved
         if again:
             kinematics = BodyKinematics(nodes_with_contact(model, contacts, q1, None))
-            there = [candidate.touch(kinematics) for candidate in contacts.candidates(model)]
-            missed = missed_gaps(at.pairs, at.touches, there, at.expected(u))
+            points = [candidate.touch(kinematics) for candidate in contacts.candidates(model)]
+            missed = missed_gaps(at.pairs, at.touches, points, at.expected(u))
             gaps, expected, aims = (
-                least_by_pair(at.pairs, x) for x in ([each.gap for each in there], at.expected(u), at.aims())
+                least_by_pair(at.pairs, x) for x in ([each.gap for each in points], at.expected(u), at.aims())
             )
             for gap, required, aim in zip(gaps, expected, aims):
                 missed_here = where(gap - required < -DEEP, aim - gap, 0.0)
@@ -145,23 +145,27 @@ def stepped(
             # that counts in the last pass only
             residual = where(fails > 0.5, maximum(deep / dt, residual), residual)
             converged = where(fails > 0.5, 0.0, converged)
-        told = (residual, converged, solution.part, sunk)
+        report = (residual, converged, solution.part, sunk)
         result = np.array(
-            [x for part in (solution.impulses, curved, u, q1, v1, told, [deep]) for x in part], dtype=object
+            [x for part in (solution.impulses, curved, u, q1, v1, report, [deep]) for x in part], dtype=object
         )
         if again:
             # what gives bodies more energy than they had is dropped, and less of penetrations is undone
             gain = at.gain(solution.impulses, u) - at.rounding(solution.impulses, u)
             paid = gain <= lifted
             gain = gain - DEEP_START * weight(model)
-            given = sum(solution.impulses[i] * x for i, x in zip(at.begun.normals, undone)) * (1.0 / dt)
-            given = (1.0 - resting) * given
-            lifts = where((gain > 0.0) & (given > 0.0), 1.0, 0.0)
+            undone_work = sum(solution.impulses[i] * x for i, x in zip(at.begun.normals, undone)) * (1.0 / dt)
+            undone_work = (1.0 - resting) * undone_work
+            lifts = where((gain > 0.0) & (undone_work > 0.0), 1.0, 0.0)
             result[-1] = deep + GAINS * lifts
             better = ((result[-1] < least) & (paid | (least >= GAINS))) | (least == np.inf)
             halved = [where(better, miss, 0.5 * (x + y)) for miss, x, y in zip(missed, curved, retained)]
             tried = [where(lifts > 0.5, x, y) for x, y in zip(curved, halved)]
-            less = 0.99 * maximum(given - gain, 0.0) / where(given + gain > 0.0, given + gain, 1.0)
+            less = (
+                0.99
+                * maximum(undone_work - gain, 0.0)
+                / where(undone_work + gain > 0.0, undone_work + gain, 1.0)
+            )
             rests = 1.0 - (1.0 - resting) * where(less > 0.05, less, 0.0)
             resting = where(lifts > 0.5, rests, resting)
             result = where(better, result, state[: len(result)])
@@ -171,14 +175,14 @@ def stepped(
     first = np.zeros(sum(sizes), dtype=object)
     first[places[0]], first[places[6]] = start, np.inf
     last = loop(once, first, limit=PASSES) if again else once(first)[0]
-    lam, curved, u, q1, v1, told, *_, (_, iterations) = (last[own] for own in places)
+    lam, curved, u, q1, v1, measures, *_, (_, iterations) = (last[place] for place in places)
     end = guarded(model, contacts, at.begun, (q1, v1), u, at.pushes(lam), at.works(lam, u))
-    residual, converged, bounce, sunk = told
+    residual, converged, bounce, sunk = measures
     return Stepped(q1, end, u, Solution(lam, residual, iterations, converged, bounce), curved, sunk)
 
 
 class StepSetup(NamedTuple):
-    """What the end of a step is judged by: the state before it, what acts, and gaps of candidates.
+    """Data for checks at the end of a step: the state before it, forces, and gaps of candidates.
 
     `normals` are the rows of candidates.
     """
@@ -194,7 +198,7 @@ class StepSetup(NamedTuple):
 
 
 def begun_at(model: Model, contacts: Contacts, arrays: Mapping[str, Any]) -> StepSetup:
-    """The same from the arrays of a step, by name."""
+    """Return the setup from the arrays of a step, by name."""
     q, v, tau, dt, f_ext = (arrays.get(name) for name in ("q", "v", "tau", "dt", "f_ext"))
     nodes = nodes_with_contact(model, contacts, q, v, f_ext)
     rows, laws = all_rows(model, BodyKinematics(nodes), contacts)
@@ -205,16 +209,16 @@ def _begun(
     model: Model,
     contacts: Contacts,
     nodes: Any,
-    given: tuple[Any, ...],
+    coefficients: tuple[Any, ...],
     rows: Sequence[Rows],
     laws: Sequence[Any],
 ) -> StepSetup:
-    q, v, tau, dt, f_ext = given
+    q, v, tau, dt, f_ext = coefficients
     sizes = [len(each.k) for each in rows]
-    own = laws[: len(contacts.candidates(model))]
+    contact_laws = laws[: len(contacts.candidates(model))]
     forces = tau if f_ext is None else tau + _of_outer_forces(model, contacts, nodes, q, v)
-    normals = [sum(sizes[:k]) for k in range(len(own))]
-    gaps = [law.gap for law in own]
+    normals = [sum(sizes[:k]) for k in range(len(contact_laws))]
+    gaps = [law.gap for law in contact_laws]
     start = StepStart(nodes, v, dt, np.asarray(forces), ledgers(guarded_mechanisms(model), nodes, v))
     return StepSetup(start, gaps, normals, sizes)
 
@@ -228,8 +232,8 @@ def guarded(
     pushes: Any,
     works: np.ndarray,
 ) -> np.ndarray:
-    """v at the end (q, v) of a step, with the energy and momentum that mechanisms may have; u is the velocity
-    of the step.
+    """Return v at the end (q, v) of a step, with the energy and momentum that mechanisms may have; u is the
+    velocity of the step.
 
     `pushes`, (nv,), are the impulses of contacts, limits and dry friction as generalised ones, and `works`,
     (m,), what they do.
@@ -238,12 +242,12 @@ def guarded(
     v = result
     ends = ledgers(mechanisms, nodes_with_contact(model, contacts, q, None), v) if mechanisms else []
     for n, (each, ledger) in enumerate(zip(mechanisms, ends)):
-        own = [
+        accounts = [
             k for k, x in enumerate(contacts.candidates(model)) if x.other == GROUND and x.body in each.bodies
         ]
         by_ground: Any = 0.0
         if not np.isfinite(contacts.stiffness):  # springs of compliant contacts give back what they took
-            by_ground = sum((works[i] for k in own for i in begun.rows(k)), start=0.0)
+            by_ground = sum((works[i] for k in accounts for i in begun.rows(k)), start=0.0)
         result = settled(each, account(each, n, begun.start, u, pushes, by_ground, q), ledger, result)
     return result
 
@@ -261,7 +265,7 @@ class Step:
         dt: Any,
         f_ext: Any,
         method: str,
-        given: Coefficients,
+        coefficients: Coefficients,
         *,
         differentiable: bool = False,
     ) -> None:
@@ -271,7 +275,7 @@ class Step:
         self.differentiable = differentiable
         nodes = nodes_with_contact(model, contacts, q, v, f_ext)
         kinematics = BodyKinematics(nodes)
-        rows, self.laws = all_rows(model, kinematics, contacts, given)
+        rows, self.laws = all_rows(model, kinematics, contacts, coefficients)
         self.sizes = [len(each.k) for each in rows]
         candidates = contacts.candidates(model)
         self.touches = [candidate.touch(kinematics) for candidate in candidates]
@@ -323,7 +327,7 @@ class Step:
         return self.v + self.turning + self.response.moved(self.released(impulses)), solution
 
     def pushes(self, impulses: np.ndarray) -> np.ndarray:
-        """Impulses on rows as generalised ones, (nv,)."""
+        """Return impulses on rows as generalised ones, (nv,)."""
         moving = impulses if self.bodies is None else self.bodies.onto(impulses)
         result: np.ndarray = self.J.T @ moving
         return result
@@ -336,11 +340,11 @@ class Step:
 
     def gain(self, impulses: np.ndarray, u: np.ndarray) -> Any:
         """Return the work of all impulses in a step to u [J], without what undoing deep penetrations takes."""
-        given = sum(self.works(impulses, u))
+        work = sum(self.works(impulses, u))
         for i, gap, rate in zip(self.begun.normals, self.begun.gaps, self.undoing()):
             undone = maximum(0.5 * impulses[i] * (self.before[i] + rate), 0.0)
-            given = given - where(gap > -DEEP_START, 0.0, undone)
-        return given
+            work = work - where(gap > -DEEP_START, 0.0, undone)
+        return work
 
     def rounding(self, impulses: np.ndarray, u: np.ndarray) -> Any:
         """The work that impulses may do by rounding [J]."""
@@ -349,7 +353,7 @@ class Step:
         return tolerance(GAINED, self.free) * amounts + self.contacts.tolerance * pushed
 
     def slowly_undone(self) -> list[Any]:
-        """What is undone of penetrations [m] that are not deep."""
+        """Return the part of penetrations [m] that is undone slowly, of those that are not deep."""
         rates = zip(self.begun.gaps, self.undoing())
         return [where(gap > -DEEP_START, self.dt * rate, 0.0) for gap, rate in rates]
 
@@ -380,7 +384,7 @@ def _of_outer_forces(model: Model, contacts: Contacts, nodes: Any, q: Any, v: An
 
 
 class OnBodies(NamedTuple):
-    """What contacts act on: `moving` are the motions of bodies, then rows in joints; or the velocities of all
+    """Motions that contacts act on: `moving` are the motions of bodies, then rows in joints; or the velocities of all
     joints.
 
     T leads from motions of bodies to all rows, B to them from the velocities of all joints, if these are
@@ -393,18 +397,18 @@ class OnBodies(NamedTuple):
     B: np.ndarray | None = None
 
     def of_rows(self, motion: np.ndarray) -> np.ndarray:
-        """Velocities of rows, (m,), by what is moving."""
+        """Return velocities of rows, (m,), by what is moving."""
         return self.T @ (motion if self.B is None else self.B @ motion)
 
     def onto(self, impulses: np.ndarray) -> np.ndarray:
-        """Impulses on what is moving, from those of rows, (m,)."""
+        """Return impulses on what is moving, from those of rows, (m,)."""
         result = self.T.T @ impulses
         return result if self.B is None else self.B.T @ result
 
 
 def on_bodies(nodes: ModelTree[Any], rows: Sequence[Rows]) -> OnBodies | None:
-    """Contacts on the bodies that carry them, where motions of these, or of all joints if that is less, are
-    fewer than rows.
+    """Return contacts on the bodies that carry them, where motions of these, or of all joints if that is
+    less, are fewer than rows.
     """
     contacts = [each for each in rows if each.nodes]
     keys = list(
@@ -412,7 +416,7 @@ def on_bodies(nodes: ModelTree[Any], rows: Sequence[Rows]) -> OnBodies | None:
     )
     count = sum(len(each.k) for each in contacts)
     size = sum(stop - start for _, start, stop in keys)
-    if count < FEWEST or count < MANY * min(size, nodes.nv):
+    if count < MIN_CARRIED_ROWS or count < ROWS_PER_MOTION * min(size, nodes.nv):
         return None
     result = _on_bodies(rows, keys)
     if result.T.shape[1] <= nodes.nv:
@@ -427,7 +431,7 @@ def on_bodies(nodes: ModelTree[Any], rows: Sequence[Rows]) -> OnBodies | None:
 
 
 def _on_bodies(rows: Sequence[Rows], keys: Sequence[tuple[Any, int, int]]) -> OnBodies:
-    """By the blocks of nodes that carry contacts."""
+    """Return the contacts on bodies by the blocks of nodes that carry contacts."""
     size = sum(stop - start for _, start, stop in keys)
     first = {key: sum(stop - start for _, start, stop in keys[:n]) for n, key in enumerate(keys)}
     moving = [
@@ -441,16 +445,16 @@ def _on_bodies(rows: Sequence[Rows], keys: Sequence[tuple[Any, int, int]]) -> On
     at = 0
     joint = size
     for each in rows:
-        own = list(range(at, at + len(each.k)))
-        at += len(own)
+        row_indices = list(range(at, at + len(each.k)))
+        at += len(row_indices)
         if not each.nodes:
-            T[own, range(joint, joint + len(own))] = 1.0
-            joint += len(own)
+            T[row_indices, range(joint, joint + len(row_indices))] = 1.0
+            joint += len(row_indices)
             continue
-        groups.append(own)
+        groups.append(row_indices)
         for node, block, K in each.nodes:
             start = first[node, block.start, block.stop]
-            T[own, start : start + K.shape[1]] = T[own, start : start + K.shape[1]] + K
+            T[row_indices, start : start + K.shape[1]] = T[row_indices, start : start + K.shape[1]] + K
     return OnBodies([*moving, *in_joints], T, groups)
 
 
@@ -470,7 +474,7 @@ class _ByMassMatrix:
 
 
 class _BySweeps:
-    """The same by articulated bodies."""
+    """Response of the bodies by articulated-body sweeps."""
 
     def __init__(self, nodes: Any, held: ConstraintRows, J: np.ndarray, tau: Any, dt: Any) -> None:
         self.nodes = nodes
@@ -485,18 +489,22 @@ class _BySweeps:
 
 
 def without_loops(G: np.ndarray, free: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray, Any]:
-    """G and velocities of the first m rows while the others, those of loops, do not move; and all impulses
-    from those of m.
+    """Return G and velocities of the first m rows while the others, those of loops, do not move; and all
+    impulses from those of m.
     """
     if len(free) == m:
         return G, free, lambda impulses: impulses
-    own = slice(0, m)
+    contact_rows = slice(0, m)
     loops = slice(m, None)
     S = Factor(G[loops, loops], dependent=REDUNDANT)
-    Z, z = S.solve(G[loops, own]), S.solve(free[loops])
-    reduced = G[own, own] - mirrored(G[own, loops] @ Z) if m else G[own, own]
+    Z, z = S.solve(G[loops, contact_rows]), S.solve(free[loops])
+    reduced = (
+        G[contact_rows, contact_rows] - mirrored(G[contact_rows, loops] @ Z)
+        if m
+        else G[contact_rows, contact_rows]
+    )
     return (
         reduced,
-        free[own] - G[own, loops] @ z,
+        free[contact_rows] - G[contact_rows, loops] @ z,
         lambda impulses: np.concatenate([impulses, -(z + Z @ impulses)]),
     )

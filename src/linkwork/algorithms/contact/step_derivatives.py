@@ -1,4 +1,4 @@
-"""How a step with contact changes with anything that enters it: by the implicit function theorem at its
+"""Derivatives of a step with contact with respect to any input, by the implicit function theorem at its
 solution.
 
 With the velocity u after the step (in axes before it), impulses λ of contacts and μ of constrained loops,
@@ -59,8 +59,8 @@ class StepSolution:
         arrive: Arrive,
     ) -> None:
         q, v, tau, dt = (arrays[name] for name in ("q", "v", "tau", "dt"))
-        self.contacts, f_ext, given = contacts, arrays.get("f_ext"), _coefficients(arrays)
-        end = stepped(model, contacts, q, v, tau, dt, f_ext, start, method, arrive, given)
+        self.contacts, f_ext, coefficients = contacts, arrays.get("f_ext"), _coefficients(arrays)
+        end = stepped(model, contacts, q, v, tau, dt, f_ext, start, method, arrive, coefficients)
         self.u = end.u
         self.curved = end.curved
         self.lam = end.solution.impulses
@@ -92,8 +92,8 @@ class StepSolution:
     def _rows(
         self, model: Model, arrays: Mapping[str, Any]
     ) -> tuple[Any, ConstraintRows, list[Any], list[int]]:
-        """Nodes, rows of contacts and then of constrained loops, laws of the former, and how many rows each
-        has.
+        """Return nodes, rows of contacts and then of constrained loops, laws of the former, and how many rows
+        each has.
         """
         nodes = nodes_with_contact(model, self.contacts, arrays["q"], arrays["v"], arrays.get("f_ext"))
         kinematics = BodyKinematics(nodes)
@@ -102,7 +102,7 @@ class StepSolution:
         return nodes, ConstraintRows.of(nodes, [*rows, *loops]), laws, [len(each.k) for each in rows]
 
     def _laws(self, model: Model, arrays: Mapping[str, Any], made: Any = None) -> np.ndarray:
-        """F, (m,), at this u and λ, in another state or of another model."""
+        """Return F, (m,), at this u and λ, in another state or of another model."""
         _, held, laws, sizes = made or self._rows(model, arrays)
         J = held.jacobian()[: sum(sizes)]
         free = J @ arrays.get("free", self.free)
@@ -115,14 +115,14 @@ class StepSolution:
             law.block.prepare(
                 self.G, proximal(w)
             )  # of this state: it only decides between branches, and scales equations
-            own = self.lam[rows]
-            branch = law.block.branch(w[rows], own, self.lam, self.G[np.ix_(rows, rows)])
-            lines.append((law.block, law.block.linearised(own, branch)))
+            block_lam = self.lam[rows]
+            branch = law.block.branch(w[rows], block_lam, self.lam, self.G[np.ix_(rows, rows)])
+            lines.append((law.block, law.block.linearised(block_lam, branch)))
         return residual_of(w, self.lam, lines)
 
     def residual(self, model: Model, **arrays: Any) -> np.ndarray:
-        """What the equations of motion, without and with contact, and the laws miss at this solution, (2 (nv
-        + loops) + m,).
+        """Return the residual of the equations of motion, without and with contact, and of the laws at this
+        solution, (2 (nv + loops) + m,).
         """
         v = arrays["v"]
         tau = arrays["tau"]
@@ -144,8 +144,8 @@ class StepSolution:
     def guarded(
         self, model: Model, arrays: Mapping[str, Any], q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> np.ndarray:
-        """v after a step to q by the velocity u, in another state or of another model, so that it gains no
-        energy.
+        """Return v after a step to q by the velocity u, in another state or of another model, so that it
+        gains no energy.
         """
         _, held, _, sizes = self._rows(model, arrays)
         J = held.jacobian()[: sum(sizes)]
@@ -171,7 +171,7 @@ class StepSolution:
         return np.concatenate([self.motion.weights(self.by_free.T @ laws), motion, -laws])
 
     def _by_w(self, x: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-        """∂F/∂w times x."""
+        """Return ∂F/∂w times x."""
         result: Any = np.zeros(x.shape, dtype=object)
         for block, line in self.lines:
             rows = list(block.rows)
@@ -191,12 +191,12 @@ class _Laws(NamedTuple):
     added: np.ndarray
 
     def solve(self, b: np.ndarray) -> np.ndarray:
-        """x, of b (m, columns)."""
+        """Return x, of b (m, columns)."""
         result = self.inverse @ b
         return result + self.inverse @ (self.added @ result)
 
     def weights(self, b: np.ndarray) -> np.ndarray:
-        """The same of the transposed system, of b (m,)."""
+        """Return the solution of the transposed system for b, (m,)."""
         result = self.inverse.T @ b
         return result + self.inverse.T @ (self.added.T @ result)
 
@@ -210,11 +210,11 @@ def _on_branches(problem: Problem, lam: np.ndarray) -> tuple[list[tuple[Block, L
     w = problem.G @ lam + problem.g
     for block in problem.blocks:
         rows = list(block.rows)
-        own = lam[rows]
+        block_lam = lam[rows]
         at = np.ix_(rows, rows)
-        branch = block.branch(w[rows], own, lam, problem.G[at])
-        lines.append((block, block.linearised(own, branch)))
-        added[at] = lines[-1][1].N - _without_proximal(block).linearised(own, branch).N
+        branch = block.branch(w[rows], block_lam, lam, problem.G[at])
+        lines.append((block, block.linearised(block_lam, branch)))
+        added[at] = lines[-1][1].N - _without_proximal(block).linearised(block_lam, branch).N
     return lines, added
 
 
@@ -240,12 +240,12 @@ class _Motion:
         return np.zeros(0, dtype=object) if self.S is None else -self.S.solve(self.K @ u)
 
     def solve(self, f: np.ndarray) -> np.ndarray:
-        """Velocities by impulses at joints, (nv, columns)."""
+        """Return velocities by impulses at joints, (nv, columns)."""
         result = self.M.solve(f)
         return result if self.S is None else result - self.by_loops @ self.S.solve(self.K @ result)
 
     def change(self, missed: np.ndarray) -> np.ndarray:
-        """Velocities that undo what both equations miss, (nv + loops, columns)."""
+        """Return velocities that undo what both equations miss, (nv + loops, columns)."""
         n = self.size - len(self.K)
         result = self.solve(missed[:n])
         return result if self.S is None else result + self.by_loops @ self.S.solve(missed[n:])
