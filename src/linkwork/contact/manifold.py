@@ -238,11 +238,11 @@ def _chosen(
     taken: Any = None
     result = []
     for s, distance in zip(selected, away):
-        here = replaced & (distance <= nearest)
+        is_replaced = replaced & (distance <= nearest)
         if taken is not None:
-            here = here & negated(taken)
-        taken = here if taken is None else taken | here
-        result.append(_either(here, deep, s, here | s.valid))
+            is_replaced = is_replaced & negated(taken)
+        taken = is_replaced if taken is None else taken | is_replaced
+        result.append(_either(is_replaced, deep, s, is_replaced | s.valid))
     return result
 
 

@@ -50,27 +50,27 @@ class Coordinates:
 def plain(
     name: str,
     labels: tuple[str, ...],
-    own: np.ndarray,
-    chosen: np.ndarray,
+    nominal: np.ndarray,
+    varied: np.ndarray,
     least: float,
     largest_step: float = np.inf,
 ) -> Coordinates:
     """Return numbers that are their own coordinates, some of them."""
-    rate = np.eye(own.size)[:, chosen]
+    rate = np.eye(nominal.size)[:, varied]
 
     def values(x: np.ndarray) -> np.ndarray:
-        found = own.copy()
-        found[chosen] = x
-        return found
+        numbers = nominal.copy()
+        numbers[varied] = x
+        return numbers
 
-    unit = np.eye(len(chosen))
-    bound = np.full(len(chosen), least)
+    unit = np.eye(len(varied))
+    bound = np.full(len(varied), least)
     same: Map = lambda x: x  # noqa: E731
-    no_limit = np.full(len(chosen), np.inf)
+    no_limit = np.full(len(varied), np.inf)
     return Coordinates(
         name,
         labels,
-        own[chosen],
+        nominal[varied],
         values,
         lambda x: rate,
         same,
@@ -82,24 +82,24 @@ def plain(
     )
 
 
-def logarithm(name: str, own: np.ndarray) -> Coordinates:
+def logarithm(name: str, nominal: np.ndarray) -> Coordinates:
     """Return the logarithm of a positive number."""
     limit = np.full(1, np.inf)
     rate: Map = lambda x: np.exp(x)[:, None]  # noqa: E731
     to_log = lambda y: float(np.log(y)) if y > 0.0 else -np.inf  # noqa: E731
     return Coordinates(
-        name, (name,), np.log(own), np.exp, rate, np.exp, rate, -limit, limit, to_log, LOG_STEP
+        name, (name,), np.log(nominal), np.exp, rate, np.exp, rate, -limit, limit, to_log, LOG_STEP
     )
 
 
-def moment_of_inertia(name: str, own: np.ndarray) -> Coordinates:
+def moment_of_inertia(name: str, nominal: np.ndarray) -> Coordinates:
     """Return log-Cholesky coordinates of a moment of inertia about the centre of mass (xx, yy, zz, xy, xz, yz).
 
     Entries off the diagonal of the factor are in units of its diagonal's size in the model, so that all six
     coordinates are free of units.
     """
     ten = np.zeros(10)
-    ten[0], ten[_AMONG_TEN] = 1.0, own
+    ten[0], ten[_AMONG_TEN] = 1.0, nominal
     labels = tuple(f"{name}.{axis}" for axis in MOMENTS)
     start = log_cholesky(ten)[1:7]
     unit = np.ones(6)
@@ -113,8 +113,8 @@ def moment_of_inertia(name: str, own: np.ndarray) -> Coordinates:
 
 
 def _moments(x: np.ndarray) -> np.ndarray:
-    found: np.ndarray = parameters_of_log_cholesky(np.concatenate([[0.0], x, np.zeros(3)]))[_AMONG_TEN]
-    return found
+    moments: np.ndarray = parameters_of_log_cholesky(np.concatenate([[0.0], x, np.zeros(3)]))[_AMONG_TEN]
+    return moments
 
 
 def _moments_rate(x: np.ndarray) -> np.ndarray:
@@ -131,19 +131,19 @@ def _moments_rate(x: np.ndarray) -> np.ndarray:
     return rate
 
 
-def placement(name: str, labels: tuple[str, ...], own: np.ndarray, chosen: np.ndarray) -> Coordinates:
+def placement(name: str, labels: tuple[str, ...], nominal: np.ndarray, varied: np.ndarray) -> Coordinates:
     """Return poses (x, y, z and a quaternion each): positions, and rotation vectors from the model's own
     orientations.
     """
-    poses = own.reshape(-1, 7)
+    poses = nominal.reshape(-1, 7)
     origin = np.zeros((len(poses), 6))
     origin[:, :3] = poses[:, :3]
     full = origin.ravel()
 
     def six(x: np.ndarray) -> np.ndarray:
-        found = full.copy()
-        found[chosen] = x
-        return found.reshape(-1, 6)
+        pose = full.copy()
+        pose[varied] = x
+        return pose.reshape(-1, 6)
 
     def values(x: np.ndarray) -> np.ndarray:
         turned = [_left(pose[3:]) @ _exponential(r) for pose, r in zip(poses, six(x)[:, 3:])]
@@ -154,14 +154,14 @@ def placement(name: str, labels: tuple[str, ...], own: np.ndarray, chosen: np.nd
         for k, (pose, r) in enumerate(zip(poses, six(x)[:, 3:])):
             rate[k, :3, k, :3] = np.eye(3)
             rate[k, 3:, k, 3:] = _left(pose[3:]) @ _exponential_rate(r)
-        return rate.reshape(own.size, full.size)[:, chosen]
+        return rate.reshape(nominal.size, full.size)[:, varied]
 
-    unit, limit = np.eye(len(chosen)), np.full(len(chosen), np.inf)
+    unit, limit = np.eye(len(varied)), np.full(len(varied), np.inf)
     same: Map = lambda x: x  # noqa: E731
     return Coordinates(
         name,
         labels,
-        full[chosen],
+        full[varied],
         values,
         values_rate,
         same,

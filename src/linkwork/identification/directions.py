@@ -1,4 +1,4 @@
-"""What recordings tell of parameters: covariance, and directions in which parameters cannot be told apart."""
+"""Information of recordings about parameters: covariance, and directions that are not identifiable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Direction:
     coefficients: dict[str, float]
 
     def __str__(self) -> str:
-        """As text: 0.71 mass@link2 - 0.71 mass@link3."""
+        """Return the direction as text: 0.71 mass@link2 - 0.71 mass@link3."""
         text = ""
         for label, x in self.coefficients.items():
             sign = ("-" if x < 0.0 else "") if not text else (" - " if x < 0.0 else " + ")
@@ -51,17 +51,17 @@ def readable(labels: Sequence[str], space: np.ndarray, sizes: np.ndarray) -> lis
         return []
     basis = np.linalg.svd(basis, full_matrices=False)[2]
     for k in range(len(basis)):
-        rest = np.abs(basis[k:])
-        pivot, column = divmod(int(np.argmax(rest)), rest.shape[1])
+        remainder = np.abs(basis[k:])
+        pivot, column = divmod(int(np.argmax(remainder)), remainder.shape[1])
         basis[[k, k + pivot]] = basis[[k + pivot, k]]
         basis[k] /= basis[k, column]
         others = np.arange(len(basis)) != k
         basis[others] -= np.outer(basis[others, column], basis[k])
-    found = []
+    directions = []
     for row in sorted(basis, key=lambda row: int(np.argmax(np.abs(row)))):
         scaled = np.where(np.abs(row) > SMALL_PART * np.abs(row).max(), row, 0.0) * sizes
         scaled /= np.linalg.norm(scaled)
         order = [int(k) for k in np.flatnonzero(scaled)]
         scaled = scaled if scaled[order[0]] > 0.0 else -scaled
-        found.append(Direction({labels[k]: float(scaled[k]) for k in order}))
-    return found
+        directions.append(Direction({labels[k]: float(scaled[k]) for k in order}))
+    return directions

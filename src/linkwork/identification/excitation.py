@@ -125,11 +125,11 @@ class _Search:
     """The objective: log-determinants of the information of motions, given by Fourier coefficients."""
 
     def __init__(
-        self, model: Model, chosen: Parameters, duration: float, harmonics: int, sigma_tau: Any
+        self, model: Model, parameters: Parameters, duration: float, harmonics: int, sigma_tau: Any
     ) -> None:
-        if chosen.delays:
+        if parameters.delays:
             raise ModelError("excitation_trajectory: delays are not parameters of inverse dynamics")
-        self.model, self.chosen = model, chosen
+        self.model, self.chosen = model, parameters
         self.frequencies = 2.0 * np.pi / duration * np.arange(1, harmonics + 1)
         self.times = duration / POINTS * np.arange(POINTS)
         self.weights = 1.0 / _numbers("sigma_tau", sigma_tau, model.nv)
@@ -137,20 +137,20 @@ class _Search:
             raise LinkworkError(
                 f"excitation_trajectory: sigma_tau: expected positive numbers, got {sigma_tau!r}"
             )
-        x = chosen.start
-        self.values = chosen.arrays(x)
-        self.rate = chosen.rate(x) * chosen.coordinate_sizes()
+        x = parameters.start
+        self.values = parameters.arrays(x)
+        self.rate = parameters.rate(x) * parameters.coordinate_sizes()
         self.basis: np.ndarray | None = None
 
     def set_limits(self, lower: Any, upper: Any, max_velocity: Any, max_acceleration: Any) -> None:
         """Set limits of positions, velocities and accelerations; the model's where none are given."""
-        own = {name: self._of_joints(name) for name in ("lower", "upper", "max_velocity")}
-        low = own["lower"] if lower is None else _numbers("lower", lower, self.model.nv)
-        high = own["upper"] if upper is None else _numbers("upper", upper, self.model.nv)
+        model_limits = {name: self._of_joints(name) for name in ("lower", "upper", "max_velocity")}
+        low = model_limits["lower"] if lower is None else _numbers("lower", lower, self.model.nv)
+        high = model_limits["upper"] if upper is None else _numbers("upper", upper, self.model.nv)
         self.low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 2 * np.pi, -np.pi))
         self.high = np.where(np.isfinite(high), high, self.low + 2.0 * np.pi)
         speed = (
-            own["max_velocity"]
+            model_limits["max_velocity"]
             if max_velocity is None
             else _numbers("max_velocity", max_velocity, self.model.nv)
         )
@@ -199,15 +199,15 @@ class _Search:
             if not values[-1] > 0.0:
                 raise LinkworkError("excitation_trajectory: no motion tells anything about the parameters")
             self.basis = vectors[:, seen]
-        sign, found = np.linalg.slogdet(self.basis.T @ G @ self.basis)
-        return np.where(sign > 0.0, found, -np.inf)
+        sign, log_determinant = np.linalg.slogdet(self.basis.T @ G @ self.basis)
+        return np.where(sign > 0.0, log_determinant, -np.inf)
 
     def information(self, coefficients: np.ndarray) -> np.ndarray:
         """Return information matrices of many motions, with parameters in units of their sizes."""
         q, v, a = self.motions(coefficients, self.times)
         names = self.chosen.names
-        found = inverse_dynamics_derivatives(self.model, q, v, a, wrt=names, parameters=self.values)
-        blocks = [x.reshape(*q.shape, -1) for x in (found if len(names) > 1 else [found])]
+        regressors = inverse_dynamics_derivatives(self.model, q, v, a, wrt=names, parameters=self.values)
+        blocks = [x.reshape(*q.shape, -1) for x in (regressors if len(names) > 1 else [regressors])]
         for name, block in zip(names, blocks):
             if parse(name)[0] == "friction":
                 joints = range(self.model.nv)[entries_of(self.model, name)]
@@ -221,14 +221,14 @@ class _Search:
 
 def _numbers(name: str, value: Any, size: int) -> np.ndarray:
     try:
-        found = np.broadcast_to(np.asarray(value, dtype=float), (size,))
+        numbers = np.broadcast_to(np.asarray(value, dtype=float), (size,))
     except (TypeError, ValueError):
         raise LinkworkError(
             f"excitation_trajectory: {name}: expected a number or shape ({size},), got {value!r}"
         ) from None
-    if np.isnan(found).any():
+    if np.isnan(numbers).any():
         raise LinkworkError(f"excitation_trajectory: {name}: expected numbers, got nan")
-    return found
+    return numbers
 
 
 def _check(model: Any, duration: Any, dt: Any, harmonics: Any, iterations: Any) -> None:

@@ -115,9 +115,9 @@ def fit_parameters(
     recordings = _recordings(logs)
     _check(model, method, segment, substeps, initial_states, max_iterations)
     check_switches("fit_parameters", limits, friction)
-    chosen = Parameters(model, parameters)
-    chosen.set_bounds(bounds or {})
-    prior = chosen.priors(priors or {})
+    varied = Parameters(model, parameters)
+    varied.set_bounds(bounds or {})
+    prior = varied.priors(priors or {})
     signals = [checked(model, one, f"log {k}") for k, one in enumerate(recordings)]
     longest = max(one.intervals for one in signals)
     if method == "output_error":
@@ -125,17 +125,17 @@ def fit_parameters(
     elif segment is None:
         segment = min(longest, max(10, int(np.sqrt(2.0 * longest))))
     steps = Steps(
-        model, chosen, limits=limits, friction=friction, forces=any(one.f_ext is not None for one in signals)
+        model, varied, limits=limits, friction=friction, forces=any(one.f_ext is not None for one in signals)
     )
     free_start = initial_states == "estimate"
-    shooting = Shooting(steps, chosen, signals, segment=segment, substeps=substeps, free_start=free_start)
-    problem, start = Problem(shooting, chosen, prior), None
+    shooting = Shooting(steps, varied, signals, segment=segment, substeps=substeps, free_start=free_start)
+    problem, start = Problem(shooting, varied, prior), None
     if method == "multiple_shooting":
         parts = [part for one, starts in zip(signals, shooting.starts) for part in one.parts(starts)]
-        separate = Shooting(steps, chosen, parts, segment=segment, substeps=substeps, free_start=True)
-        start = Problem(separate, chosen, prior, near_start=True)
+        separate = Shooting(steps, varied, parts, segment=segment, substeps=substeps, free_start=True)
+        start = Problem(separate, varied, prior, near_start=True)
     solution = _fit(problem, start, max_iterations, print if verbose else lambda text: None)
-    return _result(model, chosen, shooting, solution, problem.weight)
+    return _result(model, varied, shooting, solution, problem.weight)
 
 
 def _recordings(logs: Any) -> list[Recording]:
@@ -144,7 +144,7 @@ def _recordings(logs: Any) -> list[Recording]:
         raise LinkworkError(
             f"fit_parameters: logs: expected one Recording or several, got {type(logs).__name__}"
         )
-    found = []
+    signals = []
     for one in many:
         if isinstance(one, Mapping):
             try:
@@ -153,8 +153,8 @@ def _recordings(logs: Any) -> list[Recording]:
                 raise LinkworkError(f"fit_parameters: logs: {error}") from None
         if not isinstance(one, Recording):
             raise LinkworkError(f"fit_parameters: logs: expected Recordings, got {type(one).__name__}")
-        found.append(one)
-    return found
+        signals.append(one)
+    return signals
 
 
 def _check(
@@ -219,9 +219,9 @@ def _solved(problem: Problem, point: Point, iterations: int, tell: Any) -> Solut
     return solution
 
 
-def _separate(problem: Problem, whole: Shooting, noise: Noise, tell: Any) -> np.ndarray:
+def _separate(problem: Problem, shooting: Shooting, noise: Noise, tell: Any) -> np.ndarray:
     """Return coordinates of parameters that fit segments, each with an initial state of its own."""
-    counts = [len(starts) for starts in whole.starts]
+    counts = [len(starts) for starts in shooting.starts]
     problem.shooting.set_noise([pair for pair, count in zip(noise, counts) for _ in range(count)])
     point = problem.shooting.measured(problem.parameters.start)
     solution = solve(problem, point, iterations=START_ITERATIONS, tell=tell, stationary=START_STATIONARY)
@@ -251,7 +251,7 @@ def _sizes(one: Signals) -> tuple[float, float]:
 
 def _first_noise(model: Model, signals: Sequence[Signals]) -> tuple[Noise, bool]:
     """Return the noise as it is given, else a part of signals' sizes; and whether all is given."""
-    known, found = True, list[tuple[np.ndarray, np.ndarray | None]]()
+    known, noise = True, list[tuple[np.ndarray, np.ndarray | None]]()
     for one in signals:
         size_q, size_v = _sizes(one)
         q = np.full(model.nv_spanning, FIRST_NOISE * size_q) if one.sigma_q is None else one.sigma_q
@@ -259,13 +259,13 @@ def _first_noise(model: Model, signals: Sequence[Signals]) -> tuple[Noise, bool]
         if one.v is not None:
             v = np.full(model.nv, FIRST_NOISE * size_v) if one.sigma_v is None else one.sigma_v
         known &= one.sigma_q is not None and (one.v is None or one.sigma_v is not None)
-        found.append((q, v))
-    return found, known
+        noise.append((q, v))
+    return noise, known
 
 
 def _estimated_noise(problem: Problem, solution: Solution, noise: Noise) -> Noise:
     """Return standard deviations of residuals for each channel of each recording, where they are not given."""
-    signals, found = problem.shooting.signals, list[tuple[np.ndarray, np.ndarray | None]]()
+    signals, estimated = problem.shooting.signals, list[tuple[np.ndarray, np.ndarray | None]]()
     total = sum(
         int(np.count_nonzero(_measured(path.residuals, noise[k]))) for k, path in enumerate(solution.paths)
     )
@@ -278,53 +278,53 @@ def _estimated_noise(problem: Problem, solution: Solution, noise: Noise) -> Nois
             q = np.maximum(rms[: len(q)] * q, LEAST_NOISE * size_q)
         if v is not None and one.sigma_v is None:
             v = np.maximum(rms[len(q) :] * v, LEAST_NOISE * size_v)
-        found.append((q, v))
-    return found
+        estimated.append((q, v))
+    return estimated
 
 
 def _measured(residuals: np.ndarray, noise: tuple[np.ndarray, np.ndarray | None]) -> np.ndarray:
     """Return which residuals belong to measured channels."""
     q, v = noise
-    own = np.isfinite(q if v is None else np.concatenate([q, v]))
-    return np.broadcast_to(own, residuals.shape)
+    is_measured = np.isfinite(q if v is None else np.concatenate([q, v]))
+    return np.broadcast_to(is_measured, residuals.shape)
 
 
 def _change(
     before: tuple[np.ndarray, np.ndarray | None], after: tuple[np.ndarray, np.ndarray | None]
 ) -> float:
     """Return the largest relative change of standard deviations."""
-    found = 0.0
+    largest = 0.0
     for a, b in zip(before, after):
         if a is not None and b is not None:
             finite = np.isfinite(a)
-            found = max(found, float(np.abs(b[finite] / a[finite] - 1.0).max(initial=0.0)))
-    return found
+            largest = max(largest, float(np.abs(b[finite] / a[finite] - 1.0).max(initial=0.0)))
+    return largest
 
 
 def _result(
-    model: Model, chosen: Parameters, shooting: Shooting, solution: Solution, prior_weight: np.ndarray
+    model: Model, parameters: Parameters, shooting: Shooting, solution: Solution, prior_weight: np.ndarray
 ) -> FitResult:
     x = solution.point.x
-    cov, null = covariance(solution.information, chosen.entries_rate(x))
-    start, estimate = chosen.entries(chosen.start), chosen.entries(x)
-    sizes = chosen.sizes(x)
-    directions = readable(chosen.labels, null, sizes)
+    cov, null = covariance(solution.information, parameters.entries_rate(x))
+    start, estimate = parameters.entries(parameters.start), parameters.entries(x)
+    sizes = parameters.sizes(x)
+    directions = readable(parameters.labels, null, sizes)
     unknown = {label for direction in directions for label in direction.coefficients}
-    told = np.array([label not in unknown for label in chosen.labels])
-    errors = np.where(told, np.sqrt(np.maximum(np.diag(cov), 0.0)), np.inf)
-    values = chosen.values(x)
-    own = {name: value for name, value in values.items() if not name.startswith("delay")}
+    is_determined = np.array([label not in unknown for label in parameters.labels])
+    errors = np.where(is_determined, np.sqrt(np.maximum(np.diag(cov), 0.0)), np.inf)
+    values = parameters.values(x)
+    arrays = {name: value for name, value in values.items() if not name.startswith("delay")}
     noise = [(1.0 / q, None if v is None else 1.0 / v) for q, v in shooting.weights]
     count = sum(
         int(np.count_nonzero(_measured(path.residuals, pair))) for path, pair in zip(solution.paths, noise)
     )
     count += int(np.count_nonzero(prior_weight))
-    spent = chosen.size - null.shape[1] + 2 * model.nv * len(noise) * shooting.free_start
+    spent = parameters.size - null.shape[1] + 2 * model.nv * len(noise) * shooting.free_start
     return FitResult(
         status=solution.status,
         values=values,
-        model=model.with_parameters(own) if own else model,
-        labels=tuple(chosen.labels),
+        model=model.with_parameters(arrays) if arrays else model,
+        labels=tuple(parameters.labels),
         start=start,
         estimate=estimate,
         covariance=cov,

@@ -21,7 +21,7 @@ POSE = ("x", "y", "z", "rx", "ry", "rz")
 
 
 class Parameters:
-    """What a fit varies: blocks of coordinates in one vector x.
+    """Parameters that a fit varies: blocks of coordinates in one vector x.
 
     `names` are the arrays that kernels take; their flattened numbers are `arrays(x)`, of which `rate(x)` is the
     derivative. `labels` name the entries of reports.
@@ -29,7 +29,7 @@ class Parameters:
 
     def __init__(self, model: Model, names: str | Iterable[str]) -> None:
         self.model = model
-        self.blocks = [_block(model, name, chosen) for name, chosen in _chosen(model, names).items()]
+        self.blocks = [_block(model, name, entries) for name, entries in _chosen(model, names).items()]
         self.delays = _delayed_joints(model, self.blocks)
         self.labels = [label for block in self.blocks for label in block.labels]
         self.start = np.concatenate([block.start for block in self.blocks])
@@ -41,8 +41,8 @@ class Parameters:
         self.names = self._array_names()
         self.shapes = {name: shape_of(model, name) for name in self.names}
         self._places = self._value_places()
-        own = [value_of(model, name).astype(float).ravel() for name in self.names]
-        self._own = np.concatenate([*own, np.zeros(len(self.delays))])
+        nominal = [value_of(model, name).astype(float).ravel() for name in self.names]
+        self._own = np.concatenate([*nominal, np.zeros(len(self.delays))])
 
     @property
     def size(self) -> int:
@@ -50,83 +50,87 @@ class Parameters:
         return len(self.start)
 
     def _kinds(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        names_by_kind: dict[str, list[str]] = {}
         for block in self.blocks:
             if not block.name.startswith("delay"):
-                found.setdefault(parse(block.name)[0], []).append(block.name)
-        return found
+                names_by_kind.setdefault(parse(block.name)[0], []).append(block.name)
+        return names_by_kind
 
     def _array_names(self) -> tuple[str, ...]:
         """Return names of whole kinds if all parts of the model vary, since kernels are then smaller; else
         parts by name.
         """
-        found: list[str] = []
-        for kind, own in self._kinds().items():
-            found += [kind] if own == [kind] or set(own) == set(_parts(self.model, kind)) else own
-        return known(self.model, found)
+        names: list[str] = []
+        for kind, kind_names in self._kinds().items():
+            names += (
+                [kind]
+                if kind_names == [kind] or set(kind_names) == set(_parts(self.model, kind))
+                else kind_names
+            )
+        return known(self.model, names)
 
     def _value_places(self) -> list[slice]:
         """Return the places of the numbers of each block among the flattened arrays; delays of forces come
         last.
         """
-        first, found = 0, {}
+        first, places = 0, {}
         for name in self.names:
             size = int(np.prod(self.shapes[name], dtype=int))
             kind, who = parse(name)
             parts = [name] if who is not None else _parts(self.model, kind)
             for part in parts:
-                own = int(np.prod(shape_of(self.model, part), dtype=int))
-                found[part] = slice(first, first + own)
-                first += own
-            assert who is not None or found[parts[-1]].stop - found[parts[0]].start == size
+                part_size = int(np.prod(shape_of(self.model, part), dtype=int))
+                places[part] = slice(first, first + part_size)
+                first += part_size
+            assert who is not None or places[parts[-1]].stop - places[parts[0]].start == size
         for block in self.blocks:
             if block.name.startswith("delay"):
-                found[block.name] = slice(first, first + 1)
+                places[block.name] = slice(first, first + 1)
                 first += 1
         self.numbers = first
-        return [found[block.name] for block in self.blocks]
+        return [places[block.name] for block in self.blocks]
 
     def flat(self, x: np.ndarray) -> np.ndarray:
         """Return the numbers of all arrays, then the delays, (numbers,)."""
-        found = self._own.copy()
+        numbers = self._own.copy()
         for block, part, place in zip(self.blocks, self.parts, self._places):
-            found[place] = block.values(x[part])
-        return found
+            numbers[place] = block.values(x[part])
+        return numbers
 
     def arrays(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the arrays of the model by name."""
-        numbers, first, found = self.flat(x), 0, {}
+        numbers, first, arrays = self.flat(x), 0, {}
         for name in self.names:
             size = int(np.prod(self.shapes[name], dtype=int))
-            found[name] = numbers[first : first + size].reshape(self.shapes[name])
+            arrays[name] = numbers[first : first + size].reshape(self.shapes[name])
             first += size
-        return found
+        return arrays
 
     def delay(self, x: np.ndarray) -> np.ndarray:
         """Return the delay of each independent joint force [s], (nv,)."""
-        found = np.zeros(self.model.nv)
+        delays = np.zeros(self.model.nv)
         numbers = self.flat(x)
         for k, joints in enumerate(self.delays):
-            found[joints] = numbers[self.numbers - len(self.delays) + k]
-        return found
+            delays[joints] = numbers[self.numbers - len(self.delays) + k]
+        return delays
 
     def rate(self, x: np.ndarray) -> np.ndarray:
         """Return the derivative of all numbers by x, (numbers, size)."""
-        found = np.zeros((self.numbers, self.size))
+        rate = np.zeros((self.numbers, self.size))
         for block, part, place in zip(self.blocks, self.parts, self._places):
-            found[place, part] = block.values_rate(x[part])
-        return found
+            rate[place, part] = block.values_rate(x[part])
+        return rate
 
     def entries(self, x: np.ndarray) -> np.ndarray:
         """Return the numbers of reports, one for each label."""
         return np.concatenate([block.entries(x[part]) for block, part in zip(self.blocks, self.parts)])
 
     def entries_rate(self, x: np.ndarray) -> np.ndarray:
-        """Return their derivative by x, (size, size)."""
-        found = np.zeros((self.size, self.size))
+        """Return the derivative of entries by x, (size, size)."""
+        rate = np.zeros((self.size, self.size))
         for block, part in zip(self.blocks, self.parts):
-            found[part, part] = block.entries_rate(x[part])
-        return found
+            rate[part, part] = block.entries_rate(x[part])
+        return rate
 
     def sizes(self, x: np.ndarray) -> np.ndarray:
         """Return typical sizes of entries: the largest of a parameter, or else of its kind."""
@@ -134,44 +138,46 @@ class Parameters:
         for block, part in zip(self.blocks, self.parts):
             kind = block.name.partition("@")[0]
             by_kind[kind] = max(by_kind.get(kind, 0.0), float(entries[part].max()))
-        found = np.empty(self.size)
+        sizes = np.empty(self.size)
         for block, part in zip(self.blocks, self.parts):
-            found[part] = entries[part].max() or by_kind[block.name.partition("@")[0]] or 1.0
-        return found
+            sizes[part] = entries[part].max() or by_kind[block.name.partition("@")[0]] or 1.0
+        return sizes
 
     def coordinate_sizes(self) -> np.ndarray:
         """Return typical sizes of coordinates: 1 for logarithms, and radii of gyration for centres of mass."""
-        found = self.sizes(self.start)
+        sizes = self.sizes(self.start)
         for block, part in zip(self.blocks, self.parts):
             if np.isfinite(block.largest_step) and parse(block.name)[0] not in POSES:
-                found[part] = block.largest_step
-        return found
+                sizes[part] = block.largest_step
+        return sizes
 
     def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the values of parameters as they were asked for, and delays."""
-        found = {}
+        result = {}
         for block, part in zip(self.blocks, self.parts):
             values = block.values(x[part])
             delay = block.name.startswith("delay")
-            found[block.name] = values[0] if delay else values.reshape(shape_of(self.model, block.name))
-        return found
+            result[block.name] = values[0] if delay else values.reshape(shape_of(self.model, block.name))
+        return result
 
     def places(self, name: str, where: str) -> list[int]:
         """Return the places of a parameter's entries, or one entry, in x; raise if the fit does not vary it."""
         parameters = [block.name for block in self.blocks for _ in block.labels]
         kind, at, who = str(name).partition("@")
-        alike = {name}
+        matching_names = {name}
         if kind == "body":
-            alike |= {f"{part}@{who}" if at else part for part in BODY}
-        found = [
+            matching_names |= {f"{part}@{who}" if at else part for part in BODY}
+        places = [
             k
             for k, (label, parameter) in enumerate(zip(self.labels, parameters))
-            if label in alike or parameter in alike or parameter.partition("@")[0] in alike
+            if label in matching_names
+            or parameter in matching_names
+            or parameter.partition("@")[0] in matching_names
         ]
-        if not found:
+        if not places:
             hint = did_you_mean(str(name), [*self.labels, *parameters])
             raise LinkworkError(f"{where}: {name!r} is not among the fitted parameters{hint}")
-        return found
+        return places
 
     def set_bounds(self, bounds: Mapping[str, Any]) -> None:
         """Restrict entries to intervals that are given by name."""
@@ -194,10 +200,10 @@ class Parameters:
             raise LinkworkError(f"bounds: {self.labels[k]!r} has no admissible value")
         self.start = np.clip(self.start, self.lower, self.upper)
 
-    def priors(self, given: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    def priors(self, priors: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return means and standard deviations of entries, infinite without a prior."""
         mean, deviation = self.entries(self.start).copy(), np.full(self.size, np.inf)
-        for name, prior in given.items():
+        for name, prior in priors.items():
             places = self.places(name, "priors")
             try:
                 pair = prior if isinstance(prior, tuple) else (mean[places], prior)
@@ -220,10 +226,10 @@ def _parts(model: Model, kind: str) -> list[str]:
         return [kind]
     if of == "velocity":
         return [f"{kind}@{joint.name}" for joint in model.joints if joint.nv]
-    own: Any = {"body": model.bodies, "joint": model.joints, "frame": model.frames}.get(of)
-    if own is None:
-        own = [loop for loop in model.loops if hasattr(loop, "terms") == (of == "term")]
-    return [f"{kind}@{part.name}" for part in own]
+    parts: Any = {"body": model.bodies, "joint": model.joints, "frame": model.frames}.get(of)
+    if parts is None:
+        parts = [loop for loop in model.loops if hasattr(loop, "terms") == (of == "term")]
+    return [f"{kind}@{part.name}" for part in parts]
 
 
 def _chosen(model: Model, names: str | Iterable[str]) -> dict[str, str | list[str]]:
@@ -231,16 +237,18 @@ def _chosen(model: Model, names: str | Iterable[str]) -> dict[str, str | list[st
     asked = [names] if isinstance(names, str) else list(names)
     if not asked:
         raise LinkworkError("fit_parameters: parameters: expected at least one name")
-    found: dict[str, Any] = {}
+    entries_by_parameter: dict[str, Any] = {}
     for name in asked:
         for part, entry in _expanded(model, name):
-            if part in found and (entry is None or found[part] == "all" or entry in found[part]):
+            if part in entries_by_parameter and (
+                entry is None or entries_by_parameter[part] == "all" or entry in entries_by_parameter[part]
+            ):
                 raise ModelError(f"parameter {name!r} is given twice")
             if entry is None:
-                found[part] = "all"
+                entries_by_parameter[part] = "all"
             else:
-                found.setdefault(part, []).append(entry)
-    return found
+                entries_by_parameter.setdefault(part, []).append(entry)
+    return entries_by_parameter
 
 
 def _expanded(model: Model, name: Any) -> list[tuple[str, str | None]]:
@@ -280,42 +288,42 @@ def _expanded(model: Model, name: Any) -> list[tuple[str, str | None]]:
     return [(part, None) for part in parts]
 
 
-def _block(model: Model, name: str, chosen: str | list[str]) -> Coordinates:
+def _block(model: Model, name: str, entries: str | list[str]) -> Coordinates:
     """Return the coordinates of one parameter."""
     kind, _, who = name.partition("@")
     if kind == "delay":
         return maps.plain(name, (name,), np.zeros(1), np.zeros(1, dtype=int), 0.0)
-    own = value_of(model, name).astype(float).ravel()
+    nominal = value_of(model, name).astype(float).ravel()
     if kind == "mass":
-        if not own[0] > 0.0:
-            raise ModelError(f"{name}: expected a positive mass in the model, got {own[0]:g}")
-        return maps.logarithm(name, own)
+        if not nominal[0] > 0.0:
+            raise ModelError(f"{name}: expected a positive mass in the model, got {nominal[0]:g}")
+        return maps.logarithm(name, nominal)
     if kind == "inertia":
-        if chosen != "all":
+        if entries != "all":
             raise ModelError(f"{name}: the six moments vary together; name {name!r}, not one entry")
         try:
-            return maps.moment_of_inertia(name, own)
+            return maps.moment_of_inertia(name, nominal)
         except ModelError as error:
             raise ModelError(
                 f"{name}: the model's moment of inertia is not that of a solid body: {error}"
             ) from None
     labels = _labels(model, kind, who, name)
-    wanted = list(labels) if chosen == "all" else [f"{name}.{entry}" for entry in chosen]
-    for label in wanted:
+    selected_labels = list(labels) if entries == "all" else [f"{name}.{entry}" for entry in entries]
+    for label in selected_labels:
         if label not in labels:
             raise ModelError(
                 f"{name} has no entry {label[len(name) + 1 :]!r}; expected one of {', '.join(labels)}"
             )
-    places = np.array([labels.index(label) for label in wanted], dtype=int)
+    places = np.array([labels.index(label) for label in selected_labels], dtype=int)
     if kind in POSES:
-        return maps.placement(name, tuple(wanted), own, places)
-    if kind == "friction" and not (own[places] > 0.0).all():
+        return maps.placement(name, tuple(selected_labels), nominal, places)
+    if kind == "friction" and not (nominal[places] > 0.0).all():
         raise ModelError(
             f"{name}: the model has no dry friction there, so that steps have no row for it; "
             "start from model.with_parameters({...}) with a friction above 0"
         )
     largest_step = _radius(model, who) if kind == "center" else np.inf
-    return maps.plain(name, tuple(wanted), own, places, KINDS[kind].least, largest_step)
+    return maps.plain(name, tuple(selected_labels), nominal, places, KINDS[kind].least, largest_step)
 
 
 def _radius(model: Model, body: str) -> float:
@@ -343,19 +351,19 @@ def _labels(model: Model, kind: str, who: str, name: str) -> list[str]:
 
 def _delayed_joints(model: Model, blocks: list[Coordinates]) -> list[list[int]]:
     """Return, for each delay, the independent velocities whose forces it delays."""
-    found: list[list[int]] = []
+    delayed: list[list[int]] = []
     for block in blocks:
         kind, at, who = block.name.partition("@")
         if kind != "delay":
             continue
         if not at:
-            found.append(list(range(model.nv)))
+            delayed.append(list(range(model.nv)))
             continue
         names = model.joint(who).v_names
         places = [k for k, name in enumerate(model.v_names) if name in names]
         if not places:
             raise ModelError(f"{block.name}: joint {who!r} is not independent, and no joint force acts there")
-        found.append(places)
-    if len({k for places in found for k in places}) < sum(map(len, found)):
+        delayed.append(places)
+    if len({k for places in delayed for k in places}) < sum(map(len, delayed)):
         raise ModelError("parameters: a joint's delay is given twice")
-    return found
+    return delayed

@@ -60,15 +60,17 @@ class Recording:
 
     def _part(self, part: slice) -> Recording:
         arrays = {name: getattr(self, name) for name in ("q", "v", "tau", "f_ext", "t")}
-        own: dict[str, Any] = {name: np.asarray(x)[part] for name, x in arrays.items() if x is not None}
+        part_arrays: dict[str, Any] = {
+            name: np.asarray(x)[part] for name, x in arrays.items() if x is not None
+        }
         if part.start > 0 and self.tau is not None:  # forces that act late began before
             t = (
                 np.arange(part.start + 1) * self.dt
                 if self.t is None
                 else np.asarray(self.t)[: part.start + 1]
             )
-            own["_before"] = _earlier(self._before, t - t[0], np.asarray(self.tau)[: part.start])
-        return replace(self, **own)
+            part_arrays["_before"] = _earlier(self._before, t - t[0], np.asarray(self.tau)[: part.start])
+        return replace(self, **part_arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +97,12 @@ class Signals:
         """Return parts from each start to the next, with the samples at both ends."""
         ends = np.append(starts[1:], self.intervals)
         cut = ("q", "v", "tau", "f_ext", "t")
-        found = []
+        parts = []
         for a, b in zip(starts, ends):
             arrays = {name: x[a : b + 1] for name in cut if (x := getattr(self, name)) is not None}
             before = _earlier(self.before, self.t[: a + 1] - self.t[0], self.tau[:a])
-            found.append(replace(self, **arrays, before=before))
-        return found
+            parts.append(replace(self, **arrays, before=before))
+        return parts
 
 
 def _earlier(
@@ -134,42 +136,42 @@ def checked(model: Model, recording: Recording, name: str) -> Signals:
     return Signals(name, q, v, tau, f_ext, t, recording.hold, sigma_q, sigma_v, recording._before)
 
 
-def _array(name: str, what: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+def _array(name: str, label: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise ShapeError(
-            f"{name}: {what}: expected an array of numbers, got {type(value).__name__}"
+            f"{name}: {label}: expected an array of numbers, got {type(value).__name__}"
         ) from None
     fits = array.ndim == len(shape) and all(m is None or m == k for m, k in zip(shape, array.shape))
     if not fits:
         expected = ", ".join("samples" if m is None else str(m) for m in shape)
-        raise ShapeError(f"{name}: {what}: expected shape ({expected}), got {array.shape}")
+        raise ShapeError(f"{name}: {label}: expected shape ({expected}), got {array.shape}")
     bad = ~np.isfinite(array)
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
-        raise LinkworkError(f"{name}: {what}: expected finite numbers, got {array[where]} at {list(where)}")
+        raise LinkworkError(f"{name}: {label}: expected finite numbers, got {array[where]} at {list(where)}")
     return array
 
 
-def _inputs(name: str, what: str, value: Any, n: int, shape: tuple[int, ...], hold: str) -> np.ndarray:
+def _inputs(name: str, label: str, value: Any, n: int, shape: tuple[int, ...], hold: str) -> np.ndarray:
     """Return forces at all samples; one row fewer than samples is allowed where forces are constant over
     intervals.
     """
     short = np.ndim(value) and len(value) == n - 1 and hold == "zero"
-    array = _array(name, what, value, (n - 1 if short else n, *shape))
+    array = _array(name, label, value, (n - 1 if short else n, *shape))
     return np.concatenate([array, array[-1:]]) if short else array
 
 
-def _deviations(name: str, what: str, value: Any, size: int) -> np.ndarray | None:
+def _deviations(name: str, label: str, value: Any, size: int) -> np.ndarray | None:
     if value is None:
         return None
     try:
         array = np.broadcast_to(np.asarray(value, dtype=float), (size,))
     except (TypeError, ValueError):
-        raise ShapeError(f"{name}: {what}: expected a number or shape ({size},), got {value!r}") from None
+        raise ShapeError(f"{name}: {label}: expected a number or shape ({size},), got {value!r}") from None
     if not (array > 0.0).all():
-        raise LinkworkError(f"{name}: {what}: expected positive numbers, got {value!r}")
+        raise LinkworkError(f"{name}: {label}: expected positive numbers, got {value!r}")
     return array
 
 

@@ -12,7 +12,7 @@ from linkwork.model import Model
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What `fit_parameters` found; ``print(result)`` shows a report.
+    """Result of `fit_parameters`; ``print(result)`` shows a report.
 
     Attributes
     ----------
@@ -80,8 +80,8 @@ class FitResult:
         for label, start, estimate, error in zip(
             self.labels, self.start, self.estimate, self.standard_errors
         ):
-            told = f"{error:10.2g}" if np.isfinite(error) else f"{'unknown':>10}"
-            lines.append(f"{label:{width}}  {start:12.6g}  {estimate:12.6g}  {told}")
+            error_text = f"{error:10.2g}" if np.isfinite(error) else f"{'unknown':>10}"
+            lines.append(f"{label:{width}}  {start:12.6g}  {estimate:12.6g}  {error_text}")
         if self.unidentifiable:
             lines.append("not identifiable from these recordings:")
             lines += [f"  {direction}" for direction in self.unidentifiable]

@@ -90,7 +90,7 @@ class Shooting:
         forces = [step_forces(one, self.substeps, delay) for one in self.signals]
         with np.errstate(invalid="ignore", over="ignore"):
             paths = self._paths(point, [tau for tau, _ in forces], values)
-        found = []
+        simulated = []
         for k, (q, v, end_q, end_v) in enumerate(paths):
             if not (np.isfinite(q).all() and np.isfinite(v).all()):
                 return None
@@ -102,8 +102,8 @@ class Shooting:
                 else np.zeros((0, self.model.nv))
             )
             defects = np.concatenate([moved, end_v[:-1] - point.v[k][1:]], axis=1)
-            found.append(Trajectory(q, v, *forces[k], residuals, defects))
-        return found
+            simulated.append(Trajectory(q, v, *forces[k], residuals, defects))
+        return simulated
 
     def _paths(
         self, point: Point, forces: list[np.ndarray], values: list[np.ndarray]
@@ -133,35 +133,35 @@ class Shooting:
             Q[k + 1, :n], V[k + 1, :n] = self._step(Q[k, :n], V[k, :n], rows, values)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        found: list[tuple[np.ndarray, ...]] = []
+        paths: list[tuple[np.ndarray, ...]] = []
         row = 0
         for b in bounds:
-            own = [(back[row + j], int(n)) for j, n in enumerate(np.diff(b))]
-            row += len(own)
-            parts = [(Q[:n, r], V[:n, r]) for r, n in own]
-            end_q, end_v = (np.array([X[n, r] for r, n in own]) for X in (Q, V))
+            segments = [(back[row + j], int(n)) for j, n in enumerate(np.diff(b))]
+            row += len(segments)
+            parts = [(Q[:n, r], V[:n, r]) for r, n in segments]
+            end_q, end_v = (np.array([X[n, r] for r, n in segments]) for X in (Q, V))
             path_q = np.concatenate([*(p[0] for p in parts), end_q[-1:]])
             path_v = np.concatenate([*(p[1] for p in parts), end_v[-1:]])
-            found.append((path_q, path_v, end_q, end_v))
-        return found
+            paths.append((path_q, path_v, end_q, end_v))
+        return paths
 
     def _step_inputs(self, k: int, tau: np.ndarray) -> list[np.ndarray]:
         """Return forces, lengths and external forces of all steps of a recording."""
         one = self.signals[k]
-        found = [tau, np.repeat(np.diff(one.t) / self.substeps, self.substeps)]
+        inputs = [tau, np.repeat(np.diff(one.t) / self.substeps, self.substeps)]
         if any(other.f_ext is not None for other in self.signals):
             size = len(self.model.bodies)
             f_ext = np.zeros((one.intervals, size, 6)) if one.f_ext is None else one.f_ext[:-1]
-            found.append(np.repeat(f_ext, self.substeps, axis=0))
-        return found
+            inputs.append(np.repeat(f_ext, self.substeps, axis=0))
+        return inputs
 
     def _step(self, q: np.ndarray, v: np.ndarray, rows: list[np.ndarray], values: list[np.ndarray]) -> Any:
         return self.steps.step(q, v, *rows, *values)
 
     def _residuals(self, k: int, q: np.ndarray, v: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
         one, (of_q, of_v) = self.signals[k], self.weights[k]
-        found = self.steps.errors(q, one.q, values) * of_q
-        return found if one.v is None else np.concatenate([found, (v - one.v) * of_v], axis=1)
+        residuals = self.steps.errors(q, one.q, values) * of_q
+        return residuals if one.v is None else np.concatenate([residuals, (v - one.v) * of_v], axis=1)
 
     def linearise(self, paths: Sequence[Trajectory], x: np.ndarray) -> list[Linear]:
         """Return products of residual Jacobians by (initial state, numbers, 1) of each recording, in units of noise.
@@ -169,17 +169,17 @@ class Shooting:
         Recordings of the same length are computed together.
         """
         values = list(self.parameters.arrays(x).values())
-        alike: dict[tuple[int, ...], list[int]] = {}
+        same_length: dict[tuple[int, ...], list[int]] = {}
         for k, (one, starts) in enumerate(zip(self.signals, self.starts)):
-            alike.setdefault((one.v is None, one.intervals, *starts.tolist()), []).append(k)
-        found: dict[int, Linear] = {}
+            same_length.setdefault((one.v is None, one.intervals, *starts.tolist()), []).append(k)
+        problems: dict[int, Linear] = {}
         width = 2 * self.model.nv + self.parameters.numbers + 1
-        for members in alike.values():
+        for members in same_length.values():
             most = max(1, CHUNK // (2 * self.model.nv * width * self.substeps * 4))
             for first in range(0, len(members), most):
                 group = members[first : first + most]
-                found |= zip(group, self._linearised(group, [paths[k] for k in group], values))
-        return [found[k] for k in range(len(paths))]
+                problems |= zip(group, self._linearised(group, [paths[k] for k in group], values))
+        return [problems[k] for k in range(len(paths))]
 
     def _linearised(
         self, group: list[int], paths: list[Trajectory], values: list[np.ndarray]
@@ -284,13 +284,13 @@ def _gram(J: np.ndarray) -> np.ndarray:
     size = max(1, BLOCK // (width * width))
     full = rows // size * size
     blocks = J[:, :full].reshape(many, -1, size, width)
-    found: np.ndarray = (blocks.swapaxes(2, 3) @ blocks).sum(axis=1)
-    rest = J[:, full:]
-    return found + rest.swapaxes(1, 2) @ rest if rest.shape[1] else found
+    gram: np.ndarray = (blocks.swapaxes(2, 3) @ blocks).sum(axis=1)
+    remainder = J[:, full:]
+    return gram + remainder.swapaxes(1, 2) @ remainder if remainder.shape[1] else gram
 
 
 def _velocities(model: Any, one: Signals) -> np.ndarray:
     """Return velocities from differences of positions."""
     moved = difference(model, one.q[:-1], one.q[1:]) / np.diff(one.t)[:, None]
-    found: np.ndarray = np.concatenate([moved[:1], 0.5 * (moved[1:] + moved[:-1]), moved[-1:]])
-    return found
+    velocities: np.ndarray = np.concatenate([moved[:1], 0.5 * (moved[1:] + moved[:-1]), moved[-1:]])
+    return velocities

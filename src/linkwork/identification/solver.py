@@ -48,7 +48,7 @@ class Information:
 
 @dataclass
 class Solution:
-    """Where a fit ended: the point, its simulated recordings, cost, information, and why it ended."""
+    """Solution of a fit: the point, its simulated recordings, cost, information, and the reason for stopping."""
 
     point: Point
     paths: list[Trajectory]
@@ -88,8 +88,8 @@ class Problem:
 
     def away(self, x: np.ndarray) -> np.ndarray:
         """Return how far coordinates are from their start, in units of their sizes."""
-        found: np.ndarray = (x - self.parameters.start) / self.sizes
-        return found
+        distance: np.ndarray = (x - self.parameters.start) / self.sizes
+        return distance
 
     def gap(self, paths: Sequence[Trajectory]) -> float:
         """Sum of the sizes of all defects, in units of noise."""
@@ -121,11 +121,11 @@ class Problem:
         rows = self.parameters.entries_rate(x) * self.weight[:, None]
         last = (self.parameters.entries(x) - self.mean) * self.weight
         J = np.column_stack([rows, last])
-        found: np.ndarray = J.T @ J
+        gram: np.ndarray = J.T @ J
         if self.near_start:
             J = np.column_stack([np.diag(1.0 / self.sizes), self.away(x)])
-            found += J.T @ J
-        return found
+            gram += J.T @ J
+        return gram
 
     def information(
         self, grams: Sequence[np.ndarray], prior: np.ndarray, damping: float = 0.0
@@ -152,8 +152,8 @@ class Problem:
         scale = np.where(scale > 0.0, scale, 1.0)
         unit = G[: self.nx, : self.nx] / np.outer(scale, scale)
         unit[np.diag_indices(self.nx)] += damping + 1e-14
-        found: np.ndarray = np.linalg.solve(unit, right / scale[:, None]) / scale[:, None]
-        return found
+        states: np.ndarray = np.linalg.solve(unit, right / scale[:, None]) / scale[:, None]
+        return states
 
     def step(
         self, grams: Sequence[np.ndarray], prior: np.ndarray, x: np.ndarray, damping: float
@@ -218,8 +218,8 @@ def _damped(
     seen = values > UNIDENTIFIABLE
     basis = vectors[:, seen]
     inner = np.diag(values[seen]) + basis.T @ ((damped / scale**2)[:, None] * basis)
-    found: np.ndarray = (basis @ np.linalg.solve(inner, basis.T @ (right / scale))) / scale
-    return found, vectors[:, ~seen] / scale[:, None]
+    step: np.ndarray = (basis @ np.linalg.solve(inner, basis.T @ (right / scale))) / scale
+    return step, vectors[:, ~seen] / scale[:, None]
 
 
 def solve(
@@ -249,28 +249,28 @@ def solve(
                 penalty = 2.0 * (predicted - cost) / gap
             decrease = cost - predicted + penalty * gap
             closed = gap <= CLOSED_GAP * (1.0 + np.sqrt(cost))
-            left = cost - predicted if closed else decrease
+            remaining_decrease = cost - predicted if closed else decrease
             small = bool((np.abs(delta) <= SMALL_STEP * (1e-6 + np.abs(point.x))).all())
             least = max(stationary * min(1.0, cost / SMALL_COST), SAME_COST * cost)
             home = returned <= SMALL_RETURN or returns >= RETURNS or stationary > STATIONARY
-            fitted = left <= least or (small and closed)
+            fitted = remaining_decrease <= least or (small and closed)
             if fitted and home:
                 status = "converged"
                 break
             T = problem.parameters.rate(point.x)
             changes = [np.concatenate([one, T @ delta]) for one in starts]
             trial = problem.shooting.moved(point, linear, point.x + delta, changes)
-            found = problem.shooting.simulate(trial)
+            simulated = problem.shooting.simulate(trial)
             evaluations += 1
-            new_cost = np.inf if found is None else problem.cost(found, trial.x)
-            new_gap = np.inf if found is None else problem.gap(found)
+            new_cost = np.inf if simulated is None else problem.cost(simulated, trial.x)
+            new_gap = np.inf if simulated is None else problem.gap(simulated)
             gained = cost + penalty * gap - new_cost - penalty * new_gap
             level = decrease <= ROUNDING * cost and abs(gained) <= 1e-9 * cost
             level |= fitted and gained >= -RETURN_COST
             returns += fitted
             merit = level or gained > 1e-4 * decrease
             loose = not merit and new_gap <= slack and cost - new_cost > 0.25 * (cost - predicted) > 0.0
-            if found is not None and (merit or loose):
+            if simulated is not None and (merit or loose):
                 quality = 1.0 if level else gained / decrease
                 if loose:
                     quality = (cost - new_cost) / (cost - predicted)
@@ -278,7 +278,7 @@ def solve(
                 damping = max(
                     LEAST_DAMPING, damping * (0.1 if quality > 0.75 else 1.0 if quality > 0.25 else 4.0)
                 )
-                point, paths, cost, gap = trial, found, new_cost, new_gap
+                point, paths, cost, gap = trial, simulated, new_cost, new_gap
                 break
             damping *= 10.0 if damping > 1e-6 else 1e3
             if damping > MOST_DAMPING:

@@ -38,10 +38,10 @@ def closed_step(
     Its derivatives by placements and ratios contain the motion of dependent joints that keeps loops closed.
     """
     q = close_all(model, q, differentiable=True).q
-    found: tuple[Any, ...] = step(
+    result: tuple[Any, ...] = step(
         model, q, v, tau, dt, f_ext, limits=limits, friction=friction, differentiable=differentiable
     )
-    return found
+    return result
 
 
 @model_function(q="nq", measured="nq", open_states=True)
@@ -71,26 +71,26 @@ class Steps:
         wrt = ("q", "v", *(("tau",) if self._by_force else ()), *names)
         self._jacobian = jacobian(function, model, wrt=wrt, optional=optional, **options)
         if not self.direct:
-            own: dict[str, Any] = {"parameters": names} if self.closing else {}
-            self._error = position_error.kernel(model, close=self.closing, **own)
+            step_options: dict[str, Any] = {"parameters": names} if self.closing else {}
+            self._error = position_error.kernel(model, close=self.closing, **step_options)
             by = ("q", *(names if self.closing else ()))
             self._error_jacobian = jacobian(position_error, model, wrt=by, close=self.closing)
 
     def states_jacobian(self, arrays: Sequence[Any], values: Sequence[Any]) -> tuple[np.ndarray, ...]:
         """Return the Jacobians of steps by states, (rows, nx, nx), numbers, (rows, nx, numbers), and forces."""
-        found = self._jacobian.kernel()(*arrays, *values)
-        rows, nv, half = len(arrays[0]), self.model.nv, len(found) // 2
+        jacobians = self._jacobian.kernel()(*arrays, *values)
+        rows, nv, half = len(arrays[0]), self.model.nv, len(jacobians) // 2
         by_state, by_force = np.empty((rows, 2 * nv, 2 * nv)), np.zeros((rows, 2 * nv, nv))
         by_number = np.zeros((rows, 2 * nv, self.parameters.numbers))
-        for part, blocks in enumerate((found[:half], found[half:])):
-            own = slice(part * nv, part * nv + nv)
-            by_state[:, own, :nv], by_state[:, own, nv:] = blocks[0], blocks[1]
+        for part, blocks in enumerate((jacobians[:half], jacobians[half:])):
+            columns = slice(part * nv, part * nv + nv)
+            by_state[:, columns, :nv], by_state[:, columns, nv:] = blocks[0], blocks[1]
             if self._by_force:
-                by_force[:, own] = blocks[2]
+                by_force[:, columns] = blocks[2]
             first = 0
             for block in blocks[2 + self._by_force :]:
                 flat = block.reshape(rows, nv, -1)
-                by_number[:, own, first : first + flat.shape[2]] = flat
+                by_number[:, columns, first : first + flat.shape[2]] = flat
                 first += flat.shape[2]
         return by_state, by_number, by_force
 
@@ -98,8 +98,8 @@ class Steps:
         """Return the errors of positions, (rows, nv_spanning)."""
         if self.direct:
             return q - measured
-        found: np.ndarray = self._error(q, measured, *(values if self.closing else ()))
-        return found
+        errors: np.ndarray = self._error(q, measured, *(values if self.closing else ()))
+        return errors
 
     def errors_jacobian(
         self, q: np.ndarray, measured: np.ndarray, values: Sequence[Any]
@@ -107,11 +107,11 @@ class Steps:
         """Return the Jacobians of errors by q on the tangent space and by numbers; None where q are velocities' integrals."""
         if self.direct:
             return None
-        found = self._error_jacobian.kernel()(q, measured, *(values if self.closing else ()))
-        by_q, *rest = found if isinstance(found, tuple | list) else (found,)
+        jacobians = self._error_jacobian.kernel()(q, measured, *(values if self.closing else ()))
+        by_q, *others = jacobians if isinstance(jacobians, tuple | list) else (jacobians,)
         by_number = np.zeros((len(q), self.model.nv_spanning, self.parameters.numbers))
         first = 0
-        for block in rest:
+        for block in others:
             flat = block.reshape(len(q), self.model.nv_spanning, -1)
             by_number[:, :, first : first + flat.shape[2]] = flat
             first += flat.shape[2]
@@ -119,8 +119,8 @@ class Steps:
 
     def moved(self, q: np.ndarray, change: np.ndarray, values: dict[str, np.ndarray]) -> np.ndarray:
         """Return configurations after a change of independent coordinates, closed with these parameters."""
-        own = {"parameters": values} if self.closing else {}
+        options = {"parameters": values} if self.closing else {}
         if self.model.embedded:
-            q = close_loops(self.model, q, **own)[0]
-        found: np.ndarray = integrate(self.model, q, change, **own)
-        return found
+            q = close_loops(self.model, q, **options)[0]
+        result: np.ndarray = integrate(self.model, q, change, **options)
+        return result

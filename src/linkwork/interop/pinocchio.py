@@ -67,15 +67,16 @@ class States:
         order: list[tuple[int, int]] = []  # places in v: here, there
         self._quaternions: list[int] = []  # where they start there
         pairs = matched(model, theirs, _KINDS, "Pinocchio")
-        for ours, there in pairs:
-            turning = {"JointModelPlanar": 2, **dict.fromkeys(_UNBOUNDED, 0)}.get(there.kind)
+        for ours, peer_joint in pairs:
+            turning = {"JointModelPlanar": 2, **dict.fromkeys(_UNBOUNDED, 0)}.get(peer_joint.kind)
             for k in range(ours.nq):
-                (angles if k == turning else copied).append((ours.q_start + k, there.q + k))
-            swapped = there.kind == "JointModelFreeFlyer"
+                (angles if k == turning else copied).append((ours.q_start + k, peer_joint.q + k))
+            swapped = peer_joint.kind == "JointModelFreeFlyer"
             if isinstance(ours.kind, (Free, Spherical)):
-                self._quaternions.append(there.q + ours.nq - 4)
+                self._quaternions.append(peer_joint.q + ours.nq - 4)
             order += [
-                (ours.v_start + k, there.v + (int(_SWAPPED[k]) if swapped else k)) for k in range(ours.nv)
+                (ours.v_start + k, peer_joint.v + (int(_SWAPPED[k]) if swapped else k))
+                for k in range(ours.nv)
             ]
         self._copied, self._angles = (
             np.array(pairs, dtype=int).reshape(-1, 2).T for pairs in (copied, angles)

@@ -351,43 +351,44 @@ class ClusterAnalysis:
     def _on_supports(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
         """Return the analysis of a cluster with several supports, which its joints must be able to follow."""
         rng = np.random.default_rng(0)
-        found: list[tuple[ClosedState, ClosureProblem, ClosureResult, np.ndarray]] = []
+        candidates: list[tuple[ClosedState, ClosureProblem, ClosureResult, np.ndarray]] = []
         tried: list[tuple[ClosureProblem, ClosureResult]] = []
         for attempt in range(ATTEMPTS):
             try:
                 state, problem, closed = self._closed_state(
-                    cluster, attempt, rng, found[0][0].q if found else None
+                    cluster, attempt, rng, candidates[0][0].q if candidates else None
                 )
             except LimitError as told:
-                near = open_by(tried[-1][0], [tried[-1][1].q]) if tried and not found else "not closed"
+                near = open_by(tried[-1][0], [tried[-1][1].q]) if tried and not candidates else "not closed"
                 raise LimitError(f"{names_of(cluster)}: {near}: {told}") from None
             tried.append((problem, closed))
             if closed.is_closed:
-                found.append((state, problem, closed, problem.at(state.q)[1]))
-            if found and attempt >= (
+                candidates.append((state, problem, closed, problem.at(state.q)[1]))
+            if candidates and attempt >= (
                 3 if closed.is_closed else 7
             ):  # not all states below are within its reach
                 break
-        if not found:
+        if not candidates:
             problem, closed = min(tried, key=lambda one: one[1].left)
             raise cannot_close(cluster, problem, [closed.q])
-        bends = any(_bent(problem, [state.q])[1] == BENDS for state, problem, _, _ in found)
+        bends = any(_bent(problem, [state.q])[1] == BENDS for state, problem, _, _ in candidates)
         if bends:
-            free = [problem.bending() for _, problem, _, _ in found]
-            found = [
-                (state, new, closed, new.at(state.q)[1]) for new, (state, _, closed, _) in zip(free, found)
+            free = [problem.bending() for _, problem, _, _ in candidates]
+            candidates = [
+                (state, new, closed, new.at(state.q)[1])
+                for new, (state, _, closed, _) in zip(free, candidates)
             ]
-        exact = all(closed.exact for _, _, closed, _ in found)
-        tolerance = found[0][1].tolerance
+        exact = all(closed.exact for _, _, closed, _ in candidates)
+        tolerance = candidates[0][1].tolerance
         cut = RANK if exact else 10.0 * tolerance
-        best, J = _best_conditioned(found, [J for *_, J in found], cut)
+        best, J = _best_conditioned(candidates, [J for *_, J in candidates], cut)
         rank = count_above(np.linalg.svd(J, compute_uv=False), cut)
         rows = most_independent(J, rank)
-        ranks = [count_above(np.linalg.svd(J, compute_uv=False), cut) for *_, J in found]
-        regular = [best, *(one for one, r in zip(found, ranks) if r == rank)]
+        ranks = [count_above(np.linalg.svd(J, compute_uv=False), cut) for *_, J in candidates]
+        regular = [best, *(one for one, r in zip(candidates, ranks) if r == rank)]
         postures = [(state.q, state.below.posture if state.below else None) for state, *_ in regular]
         held = BENDS if bends else HELD
-        missed = np.max([np.abs(problem.at(state.q)[0]) for state, problem, _, _ in found], axis=0)
+        missed = np.max([np.abs(problem.at(state.q)[0]) for state, problem, _, _ in candidates], axis=0)
         ranked = Rank(rank, rows, np.zeros(len(J)) if exact else missed, cut, True)
         used = used_equations(best[1], rows, exact=exact, cluster=cluster)
         slack = slack_of_rows(best[1], ranked, used)
@@ -395,7 +396,7 @@ class ClusterAnalysis:
         choice = choose_independent(self.model, variant, rows, postures, names_of(cluster), held)
         made = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(rows), count=len(J), slack=slack,
-            gaps=_gaps(best[1], ranked) if slack else (), closed=_own(self.model, cluster, found[0][0].q),
+            gaps=_gaps(best[1], ranked) if slack else (), closed=_own(self.model, cluster, candidates[0][0].q),
             overdetermined=used,
         )  # fmt: skip
         good = [regular[n] for n in choice.good if n]
@@ -507,7 +508,7 @@ class ClusterAnalysis:
         def there(end: End) -> Any:
             return index.get(end.body), end.place.R.tobytes(), end.place.p.tobytes()
 
-        said: list[Any] = [self.model.tolerance]
+        content: list[Any] = [self.model.tolerance]
         for k in bodies:
             joint = self.model.joints[k]
             limits = (
@@ -515,7 +516,7 @@ class ClusterAnalysis:
                 joint.upper,
                 None if self.model.start is None else self.model.start[joint.q_slice],
             )
-            said.append(
+            content.append(
                 (
                     joint.kind,
                     there(End(joint.parent, joint.place)),
@@ -524,12 +525,12 @@ class ClusterAnalysis:
                     limits,
                 )
             )
-        said += [c.content(index, there) for c in constraints]
+        content += [c.content(index, there) for c in constraints]
         try:
-            hash(tuple(said))
+            hash(tuple(content))
         except TypeError:  # a joint or a function of the user's own that cannot be compared
             return None
-        return tuple(said)
+        return tuple(content)
 
 
 def _bent(problem: ClosureProblem, states: Sequence[np.ndarray]) -> tuple[ClosureProblem, float]:

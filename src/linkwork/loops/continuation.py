@@ -81,17 +81,20 @@ class ImplicitRows:
 
     def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
         """Return φ, (count,), and K, (count, width), accurate to about 1e-9."""
-        own = [self.posture.q(k) for k in self.constraint.joints]
-        phi = self._phi(own)
+        coordinates = [self.posture.q(k) for k in self.constraint.joints]
+        phi = self._phi(coordinates)
         K = np.zeros((len(phi), self.posture.width))
         for n, k in enumerate(self.constraint.joints):
             kind = self.posture.joint(k).kind
             first = self.posture.columns[k].start
             for column, e in enumerate(DIFFERENCE * np.eye(kind.nv)):
-                there, back = (
-                    self._phi([*own[:n], kind.numeric_integrate(own[n], x), *own[n + 1 :]]) for x in (e, -e)
+                forward, back = (
+                    self._phi(
+                        [*coordinates[:n], kind.numeric_integrate(coordinates[n], x), *coordinates[n + 1 :]]
+                    )
+                    for x in (e, -e)
                 )
-                K[:, first + column] = (there - back) / (2.0 * DIFFERENCE)
+                K[:, first + column] = (forward - back) / (2.0 * DIFFERENCE)
         return phi, K
 
     def _phi(self, coordinates: list[np.ndarray]) -> np.ndarray:
@@ -272,11 +275,11 @@ class ClosureManifold:
         rank must not drop on the way.
         """
         if self.blocks is None and self.rank is not None:
-            A, B = (here.K * self.velocity_units for here in (one, other))
+            A, B = (state.K * self.velocity_units for state in (one, other))
             across = np.linalg.svd(A)[0][:, : self.rank]
             return bool(np.linalg.slogdet(across.T @ B @ A.T @ across)[0] > 0.0)
         for rows, columns in self.blocks or ():
-            A, B = (here.K[np.ix_(rows, columns)] for here in (one, other))
+            A, B = (state.K[np.ix_(rows, columns)] for state in (one, other))
             tall = len(rows) > len(columns)
             sign = (
                 np.linalg.slogdet(A.T @ B)[0] if tall else np.linalg.slogdet(A)[0] * np.linalg.slogdet(B)[0]
@@ -304,7 +307,7 @@ class ClosureManifold:
 
     def _corrected(self, q: np.ndarray, rows: list[int]) -> tuple[np.ndarray, float]:
         best = q
-        left = np.inf
+        best_residual = np.inf
         for _ in range(NEWTON):
             linearisation = self.at(q, rows)
             units = self.velocity_units
@@ -314,14 +317,14 @@ class ClosureManifold:
             else:
                 step = -units * (self._inverse(linearisation.K * units) @ linearisation.phi)
                 residual = float(np.abs(linearisation.K @ step).max(initial=0.0))  # what can be closed
-            if not residual < left:
+            if not residual < best_residual:
                 break
             best = q
-            left = residual
+            best_residual = residual
             if residual <= EXACT:
                 break
             q = self.retract(q, step * min(1.0, 0.5 / max(self.length(step), 1e-300)))
-        return best, left
+        return best, best_residual
 
 
 class Waypoint(NamedTuple):

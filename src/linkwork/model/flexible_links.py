@@ -39,9 +39,9 @@ def modal_joint(
         "max_velocity": free,
         "max_effort": free,
     }
-    rest: dict[str, Any] = {"friction": none, "rest": none, "armature": none}
+    options: dict[str, Any] = {"friction": none, "rest": none, "armature": none}
     return PlacedJoint(
-        f"{link}.modes", of.deformation, parent, child, place, q, v, **springs, **limits, **rest
+        f"{link}.modes", of.deformation, parent, child, place, q, v, **springs, **limits, **options
     )
 
 

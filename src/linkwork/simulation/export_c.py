@@ -63,8 +63,8 @@ def exported_rollout(
         raise ModelError(
             f"rollout: parameters= in C: expected names such as ('mass',), got {type(parameters).__name__}"
         )
-    given = (parameters,) if isinstance(parameters, str) else tuple(parameters)
-    coefficients = tuple(name for name in COEFFICIENTS if name in given)
+    parameter_names = (parameters,) if isinstance(parameters, str) else tuple(parameters)
+    coefficients = tuple(name for name in COEFFICIENTS if name in parameter_names)
     check_switches("rollout", limits, friction)
     if contacts is not None:
         contacts = switched(contacts_in_rollout(model, contacts, selected, integrator), limits, friction)
@@ -72,7 +72,7 @@ def exported_rollout(
     check_integrator("rollout", model, laws, integrator)
     if contacts is None and coefficients:
         raise ModelError(f"rollout: the parameter {coefficients[0]} is for contacts=, which is not given")
-    names = tuple(known(model, [name for name in given if name not in coefficients]))
+    names = tuple(known(model, [name for name in parameter_names if name not in coefficients]))
     program = _program(model, selected, integrator, (*coefficients, *names), looped, laws)
     words = {"q": "nq", "q_end": "nq", "pd_q": "nq"}
     axes = {a.name: words.get(a.name, "nv") for a in program.inputs + program.outputs}

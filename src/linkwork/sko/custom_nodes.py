@@ -101,12 +101,12 @@ def stages(
         below = made[-1] if made else parent
         unit = node_arrays["A"] if i == 0 else np.eye(below.rows, rows).astype(object)
         A = unit if stage.A is None else array_of(f"{label}: A", stage.A, q, v, 2)
-        rest = (
+        remaining = (
             node_arrays["a"]
             if last and not any(each.a is not None for each in split)
             else np.zeros(rows, dtype=object)
         )
-        a = rest if stage.a is None else array_of(f"{label}: a", stage.a, q, v, 1)
+        a = remaining if stage.a is None else array_of(f"{label}: a", stage.a, q, v, 1)
         shapes = {
             "H": (H, (columns.stop - columns.start, rows)),
             "A": (A, (below.rows, rows)),

@@ -25,13 +25,13 @@ def format_seconds(seconds: float) -> str:
 class Progress:
     """Progress of a study, printed to standard error as one line that is overwritten."""
 
-    def __init__(self, name: str, samples: int, accepted: tuple[int, ...], shown: bool | None) -> None:
+    def __init__(self, name: str, samples: int, accepted: tuple[int, ...], visible: bool | None) -> None:
         self.name = name
         self.samples = samples
         self.done = 0
         self.before = 0
         self.counts: Counter[int] = Counter()
-        self.shown = (sys.stderr.isatty() or _in_notebook()) if shown is None else shown
+        self.shown = (sys.stderr.isatty() or _in_notebook()) if visible is None else visible
         self._accepted, self._began, self._printed, self._width = accepted, time.monotonic(), 0.0, 0
 
     @property

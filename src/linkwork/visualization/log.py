@@ -16,13 +16,13 @@ from linkwork.simulation.log import Log, read_arrays
 WORDS = ("t", "q", "v", "tau", "points", "forces")
 
 
-def as_log(model: Model, given: Any, *, row: int = 0) -> Log:
+def as_log(model: Model, source: Any, *, row: int = 0) -> Log:
     """Return a log of a `Log`, a mapping with "q" and maybe "t", "tau", "points" and "forces", a `Rollout`,
     or an .npz file.
 
     Of many rows one is taken. Times are 1/60 s apart where none are given. States that are not finite end it.
     """
-    words = _words(given)
+    words = _words(source)
     if "q" not in words:
         raise ModelError(
             f"a log needs 'q'{did_you_mean('q', words)}: it has {', '.join(map(printable, words)) or 'nothing'}"

@@ -189,8 +189,8 @@ class KKT:
                     [sum((x * y[s] for s, x in scaled[i].items() if s in y), W[i] @ f) for i in below]
                 )
 
-            given = [[*(inverse[j].get(s, 0.0) for s in filled_rows), *F[:, j]] for j in columns]
-            P[columns.start :, columns] = map_rows(column, np.array(given, dtype=object)).T
+            filled_columns = [[*(inverse[j].get(s, 0.0) for s in filled_rows), *F[:, j]] for j in columns]
+            P[columns.start :, columns] = map_rows(column, np.array(filled_columns, dtype=object)).T
         return mirrored(P.T), F
 
     @cached_property
@@ -211,27 +211,29 @@ class KKT:
         """
         n = len(self.J.T)
         m = len(self.J)
-        given = []
+        filled_columns = []
         for b, c, free in columns:
             c = np.array(c, dtype=object)
             for start, dA in free.items():
-                own = slice(start, start + 6)
-                c[:, own] = c[:, own] + self.J[:, own] @ dA
-            given.append(np.concatenate([b + self.rho * (self.J.T @ c) if self.rho else b, c]))
-        both = np.concatenate(given, axis=1)
-        found = np.zeros((n + m, both.shape[1]), dtype=object)
-        for filled_rows, alike in self._alike(both).items():
+                block = slice(start, start + 6)
+                c[:, block] = c[:, block] + self.J[:, block] @ dA
+            filled_columns.append(np.concatenate([b + self.rho * (self.J.T @ c) if self.rho else b, c]))
+        both = np.concatenate(filled_columns, axis=1)
+        solution = np.zeros((n + m, both.shape[1]), dtype=object)
+        for filled_rows, same_rows in self._alike(both).items():
             solved = (
                 self._by_factors
                 if self._factors_are_cheaper(filled_rows)
                 else partial(self._by_unit_forces, unit)
             )
-            found[:, alike] = map_rows(partial(solved, filled_rows), both[np.ix_(filled_rows, alike)].T).T
-        made = [(x[:n], x[n:]) for x in np.split(found, len(columns), axis=1)]
+            solution[:, same_rows] = map_rows(
+                partial(solved, filled_rows), both[np.ix_(filled_rows, same_rows)].T
+            ).T
+        made = [(x[:n], x[n:]) for x in np.split(solution, len(columns), axis=1)]
         for (x, _), (_, _, free) in zip(made, columns):
             for start, dA in free.items():
-                own = slice(start, start + 6)
-                x[own, own] = x[own, own] - dA
+                block = slice(start, start + 6)
+                x[block, block] = x[block, block] - dA
         return made
 
     def _alike(self, both: np.ndarray) -> dict[tuple[int, ...], list[int]]:
@@ -239,11 +241,11 @@ class KKT:
         such column.
         """
         n = len(self.J.T)
-        found: dict[tuple[int, ...], list[int]] = {}
+        groups: dict[tuple[int, ...], list[int]] = {}
         for j, column in enumerate(both.T):
-            found.setdefault(self.M.reached([i for i in range(n) if not is_zero(column[i])]), []).append(j)
+            groups.setdefault(self.M.reached([i for i in range(n) if not is_zero(column[i])]), []).append(j)
         wanted = {}
-        for rows, columns in found.items():
+        for rows, columns in groups.items():
             held = [i for i in range(n, len(both)) if filled(both[i, columns])]
             if rows or held:
                 wanted[*rows, *held] = columns
@@ -254,8 +256,8 @@ class KKT:
         n = len(self.J.T)
         m = len(self.J)
         entries = sum(map(len, self.M.rows))
-        own = sum(len(self.M.rows[i]) + count_filled(self.Y[i]) for i in filled_rows if i < n)
-        return own + m * m + count_filled(self.Y) + entries < (n + m) * len(filled_rows)
+        factor_products = sum(len(self.M.rows[i]) + count_filled(self.Y[i]) for i in filled_rows if i < n)
+        return factor_products + m * m + count_filled(self.Y) + entries < (n + m) * len(filled_rows)
 
     def _by_factors(self, filled_rows: tuple[int, ...], column: np.ndarray) -> np.ndarray:
         n = len(self.J.T)
@@ -306,12 +308,12 @@ def constrained_dynamics_derivatives(
 
     def terms(q: Any) -> np.ndarray:
         """Return Jᵀ f and J θ̈ - k, and where rows are redundant J x."""
-        there = rows(q, v)
-        residual = there.residual(a)
-        if there.is_truncated:
-            residual = residual + kkt.undetermined(there, f)
-        more = [] if motion is None else [kkt.held_motion(there, motion)]
-        return np.concatenate([there.joint_forces(f), residual, *more])
+        moved_rows = rows(q, v)
+        residual = moved_rows.residual(a)
+        if moved_rows.is_truncated:
+            residual = residual + kkt.undetermined(moved_rows, f)
+        more = [] if motion is None else [kkt.held_motion(moved_rows, motion)]
+        return np.concatenate([moved_rows.joint_forces(f), residual, *more])
 
     nv = model.nv
     T, free = of_inverse_dynamics_apart(model, q, v, a, f_ext, by, along)

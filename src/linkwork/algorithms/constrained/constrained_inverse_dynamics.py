@@ -121,7 +121,7 @@ def _driven(
     )
 
 
-def _groups(nodes: ModelTree[Any], chosen: np.ndarray, actuators: Sequence[int]) -> list[Group]:
+def _groups(nodes: ModelTree[Any], selected: np.ndarray, actuators: Sequence[int]) -> list[Group]:
     """Return the actuators by the nodes that they drive."""
     joints = {
         c: joint for joint in nodes.model.joints for c in range(joint.v_slice.start, joint.v_slice.stop)
@@ -132,16 +132,16 @@ def _groups(nodes: ModelTree[Any], chosen: np.ndarray, actuators: Sequence[int])
     groups = []
     for node, indices in indices_of_node.items():
         dofs, velocities = list(range(*node.dofs.indices(nodes.nv))), [actuators[k] for k in indices]
-        if set(velocities) <= set(chosen[dofs]):
+        if set(velocities) <= set(selected[dofs]):
             groups.append(
                 Group(
                     indices,
-                    np.array([dofs[list(chosen[dofs]).index(c)] for c in velocities]),
+                    np.array([dofs[list(selected[dofs]).index(c)] for c in velocities]),
                     np.eye(len(velocities)),
                 )
             )
         else:  # more actuators than DoF
-            s = [k for k in dofs if chosen[k] in velocities]
+            s = [k for k in dofs if selected[k] in velocities]
             W = rows_of_G(nodes, node, velocities)[:, [k - dofs[0] for k in s]]
             groups.append(Group(indices, np.array(s, dtype=int), W))
     return groups

@@ -110,11 +110,11 @@ class ConstraintRows:
 
         Zero for the forces with the least sum of `weights` W, (m,), times squares.
         """
-        found = np.zeros(np.shape(x), dtype=object)
+        total = np.zeros(np.shape(x), dtype=object)
         for rows, N in self._truncated:
             weighted = (N.T * weights[rows]).T
-            found[rows] = weighted @ (weighted.T @ x[rows])
-        return found
+            total[rows] = weighted @ (weighted.T @ x[rows])
+        return total
 
     def _deactivate(self, active: Any) -> None:
         self._acting = np.full(self.m, True, dtype=object)
@@ -255,5 +255,5 @@ def nodes_for(
     if isinstance(model, Tree):
         return model.state(q, v, f_ext)
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
-    whole = any(k in rotors for constraint in constraints for k in constraint.bodies(model))
-    return hinge_tree(model, q, v, f_ext, whole=whole, partition=partition)
+    joined = any(k in rotors for constraint in constraints for k in constraint.bodies(model))
+    return hinge_tree(model, q, v, f_ext, whole=joined, partition=partition)

@@ -82,10 +82,10 @@ def compliance(
         K = np.zeros((count, 6), dtype=object)
         K[pending.rows] = pending.K
         couplings.append((K, P))
-    for rows, K, own, motion in reversed(branchings):  # Alg. 5, lines 13 to 18
+    for rows, K, local_compliance, motion in reversed(branchings):  # Alg. 5, lines 13 to 18
         L[rows] = L[rows] + K @ L[motion]
         L[:, rows] = L[:, rows] + L[:, motion] @ K.T
-        L[np.ix_(rows, rows)] = mirrored(L[np.ix_(rows, rows)] + own)
+        L[np.ix_(rows, rows)] = mirrored(L[np.ix_(rows, rows)] + local_compliance)
         for carried, _ in couplings:
             carried[rows] = carried[rows] + K @ carried[motion]
     L = mirrored(L[:m, :m])

@@ -93,15 +93,15 @@ def iterate(
         change, state = step(last, state)
         lam = lam + change
         difference = settings.size(R * (last - change))
-        left = settings.remaining(settings.size(R * change), difference)
-        return np.concatenate([lam, change, state, [difference, x[-1] + 1.0]]), left, lam
+        remaining = settings.remaining(settings.size(R * change), difference)
+        return np.concatenate([lam, change, state, [difference, x[-1] + 1.0]]), remaining, lam
 
     x = np.concatenate([lam, change, state, [np.inf, 1.0]])
     if settings.solves:
 
         def repeated(x: np.ndarray) -> tuple[np.ndarray, Any]:
-            x, left, lam = advance(x)
-            return x, left > settings.accepted(lam)
+            x, remaining, lam = advance(x)
+            return x, remaining > settings.accepted(lam)
 
         x = loop(repeated, x, limit=settings.limit - 1)
     else:

@@ -108,11 +108,11 @@ class Body:
         arguments = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
         calls = "".join(f"call void @{name}({arguments})\n" for name in names)
         unpack = (row_declarations(t) if self.outputs else "") + unpack
-        whole = unpack + "".join(map(self.declaration, names)) + self._define(self.name, calls + rows)
+        function_text = unpack + "".join(map(self.declaration, names)) + self._define(self.name, calls + rows)
         return [
             *inner,
             *(declared + self._define(name, part) for name, part in zip(names, parts, strict=True)),
-            whole,
+            function_text,
         ]
 
     def _define(self, name: str, text: str) -> str:
