@@ -96,6 +96,15 @@ def test_gaps_of_couplings_and_with_parameters() -> None:
         lw.closure_error(lw.robots.arm(), lw.robots.arm().neutral())
 
 
+def test_gaps_that_are_not_finite_are_not_closed() -> None:
+    """Sines of huge angles are NaN; one of several residuals suffices."""
+    model = lw.robots.tello()
+    q, v = model.random_state(0)
+    q[-1] = 1e14
+    assert not np.isfinite(lw.closure_error(model, q)).all()
+    assert lw.rollout(model, q, v, dt=1e-3, steps=2).status == lw.Status.NOT_CLOSED
+
+
 def test_the_tolerance_of_exact_and_of_rounded_mechanisms() -> None:
     exact, rounded = (spatial.bennett(digits=digits).builder.build() for digits in (None, 5))
     length = 1.0 * np.sin(1.1) / np.sin(0.6)

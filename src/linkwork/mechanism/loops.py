@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, final
 
 import numpy as np
 
-from linkwork.compiler.ir.functions import absolute, maximum
+from linkwork.compiler.ir.functions import absolute, maximum, where
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.joints import Joint
 from linkwork.joints.closure import ClosingError, Row, gap
@@ -118,9 +118,13 @@ class LoopConstraint(ABC):
     def gap(self, posture: Posture) -> tuple[Any, Any]:
         """Return the gap as distance [m] and angle [rad or own unit], over numbers or symbols."""
         largest: Any = 0.0
-        for x in self.residual(posture):
-            largest = maximum(largest, absolute(x))
-        return 0.0, largest
+        total: Any = 0.0
+        sizes = [absolute(x) for x in self.residual(posture)]
+        for size in sizes:
+            largest = maximum(largest, size)
+            total = total + size
+        # NaN does not outlast the next maximum
+        return 0.0, where(total < np.inf, largest, total) if len(sizes) > 1 else largest
 
     def flipped_axes(self, posture: Posture) -> list[Any]:
         """Return positive numbers for shared axes that are flipped.
