@@ -91,7 +91,8 @@ class RelativeMotion:
     def __init__(self, kinematics: BodyKinematics, frame: Frame, to: Frame) -> None:
         self.kinematics = kinematics
         self._bodies = frame.body, to.body
-        self.S, self.P = kinematics.nodes[frame.body], kinematics.nodes[to.body]
+        self.S = kinematics.nodes[frame.body]
+        self.P = kinematics.nodes[to.body]
         self.F, self.T = self.S.C.inverse().then(frame.place), self.P.C.inverse().then(to.place)
 
     @cached_property

@@ -54,7 +54,9 @@ class Boxes(Collision):
         return min(sum(self.half), sum(self.other_half))
 
     def meetings(self, T: Pose) -> tuple[np.ndarray, list[Meeting]]:
-        """Return axes (3, 3), rows n, t1, t2, and the points of the manifold, in the frame of the second box."""
+        """Return axes (3, 3), rows n, t1, t2, and the points of the manifold,
+        in the frame of the second box.
+        """
         n, witness, sharp = self._closest(T)
         normal = product(n, T.R)
         faces = [Patch(T.p + product(face(-normal, self.half), T.R.T)), Patch(face(n, self.other_half))]
@@ -197,7 +199,9 @@ def _across(i: int, d: np.ndarray) -> tuple[np.ndarray, Any]:
     j = (i + 1) % 3
     k = (i + 2) % 3
     n = np.zeros(3, dtype=object)
-    n[i], n[j], n[k] = 0.0, -d[k], d[j]
+    n[i] = 0.0
+    n[j] = -d[k]
+    n[k] = d[j]
     return n, d[k] * d[k] + d[j] * d[j]
 
 

@@ -78,7 +78,8 @@ class _Outline:
     """A feature in axes t1, t2, n: its vertices (k, 3), and the plane through it as z = z0 + slope (x, y)."""
 
     def __init__(self, vertices: np.ndarray) -> None:
-        self.vertices, self.closed = vertices, len(vertices) > 2
+        self.vertices = vertices
+        self.closed = len(vertices) > 2
         ends = [*vertices, vertices[0]] if self.closed else list(vertices)
         self.edges = list(pairwise(ends))
         if not self.closed:

@@ -107,7 +107,8 @@ class ConvexPair(Collision):
             result = self._along(T, after)
             better = result >= before - ROUNDING * self.scale
             change = after - n
-            square, last = product(change, change), state[11]
+            square = product(change, change)
+            last = state[11]
             ratio = sqrt(minimum(square / where(last > 0.0, last, 1.0), LONGEST * LONGEST))
             further = unit(after + where(last > 0.0, ratio / (1.0 - ratio), 0.0) * change)
             farther = self._along(T, further)

@@ -249,7 +249,9 @@ class _Beam:
         self.cut = cut
         self.material = material
         self.modes = modes
-        self.rotary, self.stiffening, self._family = rotary, stiffening, families[0]
+        self.rotary = rotary
+        self.stiffening = stiffening
+        self._family = families[0]
         self._shortened = self._shortening_of_elements()
 
     def cloud(self) -> Cloud:
@@ -317,11 +319,9 @@ class _Beam:
             field = family.field(dofs, x)
             if family.name in PLANES:
                 axis, sign = PLANES[family.name]
-                moved[3 - axis, j], turned[axis, j], slope[2 - axis, j] = (
-                    field.value,
-                    sign * field.turn,
-                    field.slope,
-                )
+                moved[3 - axis, j] = field.value
+                turned[axis, j] = sign * field.turn
+                slope[2 - axis, j] = field.slope
             elif family.name == "torsion":
                 turned[0, j] = field.turn
             else:

@@ -100,10 +100,8 @@ class Family(ABC):
                 block = np.ix_(dofs, dofs)
                 for row, k, m in terms:
                     square = row[:, None] * row[None]
-                    K[block], M[block] = (
-                        K[block] + (w * self.h * k) * square,
-                        M[block] + (w * self.h * m) * square,
-                    )
+                    K[block] = K[block] + (w * self.h * k) * square
+                    M[block] = M[block] + (w * self.h * m) * square
         return K, M
 
 

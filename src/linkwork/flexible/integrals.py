@@ -66,12 +66,14 @@ class Cloud(NamedTuple):
         """Return ∫ f g dm of the functions 1, x, y, z and all components of all modes, (4 + 3 m, 4 + 3 m)."""
         m = integrals.modes
         G = np.zeros((4 + 3 * m, 4 + 3 * m))
-        G[0, 0], G[0, 1:4] = mass, mass * center
+        G[0, 0] = mass
+        G[0, 1:4] = mass * center
         second_moments = 0.5 * np.trace(inertia) * np.eye(3) - inertia
         G[1:4, 1:4] = second_moments + mass * np.outer(center, center)
         for j in range(m):
             rows = slice(4 + 3 * j, 7 + 3 * j)
-            G[0, rows], G[1:4, rows] = integrals.first[j], integrals.mixed[j]
+            G[0, rows] = integrals.first[j]
+            G[1:4, rows] = integrals.mixed[j]
             for k in range(m):
                 G[rows, 4 + 3 * k : 7 + 3 * k] = integrals.second[j, k]
         return np.triu(G) + np.triu(G, 1).T
@@ -85,7 +87,8 @@ class Cloud(NamedTuple):
             turn = np.zeros((3, len(gram)))
             a = (i + 1) % 3
             b = (i + 2) % 3
-            turn[b, 1 + a], turn[a, 1 + b] = 1.0, -1.0
+            turn[b, 1 + a] = 1.0
+            turn[a, 1 + b] = -1.0
             fields.append(turn)
         for i in range(3):
             shift = np.zeros((3, len(gram)))

@@ -221,7 +221,8 @@ def set_length_ranges(model: Any, spec: Any, mujoco: Any) -> None:
     The compiler would do so for muscles on spatial tendons too, which may take long. As there, joint limits
     are the only forces besides that of the actuator.
     """
-    trn, gain = mujoco.mjtTrn, int(mujoco.mjtGain.mjGAIN_MUSCLE)
+    trn = mujoco.mjtTrn
+    gain = int(mujoco.mjtGain.mjGAIN_MUSCLE)
     options = getattr(spec.compiler, "LRopt", None) or mujoco.MjLROpt()
     options.mode = int(mujoco.mjtLRMode.mjLRMODE_MUSCLE)
     before = int(model.opt.disableflags), float(model.opt.timestep)

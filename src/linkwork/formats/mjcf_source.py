@@ -269,7 +269,8 @@ class Preparation:
         text, _ = self._text(root, (*within, path))
         self.below = below
         name = f"linkwork{len(self.files)}.xml"
-        self.files[name], self.models[name] = attributes["file"], text
+        self.files[name] = attributes["file"]
+        self.models[name] = text
         attributes.setdefault("name", root.attributes.get("model", _stem(attributes["file"])))
         attributes["file"] = name
 

@@ -90,7 +90,8 @@ def excitation_trajectory(
     Notes
     -----
     Each joint moves by a Fourier series that is scaled into its limits, so that limits hold at all samples
-    (Swevers et al. 1997). Information is that of inverse dynamics; dry friction counts with the sign of velocities.
+    (Swevers et al. 1997). Information is that of inverse dynamics; dry friction counts with the sign of
+    velocities.
     """
     _check(model, duration, dt, harmonics, iterations)
     search = _Search(model, Parameters(model, parameters), duration, harmonics, sigma_tau)
@@ -109,7 +110,9 @@ def _evolved(
     """Maximise by an evolution strategy: the best, its value, and that of the best random start."""
     many = rng.normal(size=(OFFSPRING, *shape)) / (1.0 + np.arange(shape[1]))[:, None]
     scores = search.scores(many)
-    best, score, width = many[int(np.argmax(scores))], float(scores.max()), 0.3
+    best = many[int(np.argmax(scores))]
+    score = float(scores.max())
+    width = 0.3
     first = score
     for _ in range(iterations):
         many = best + width * rng.normal(size=(OFFSPRING, *shape))
@@ -117,7 +120,8 @@ def _evolved(
         better = int(np.count_nonzero(scores > score))
         width *= 1.2 if better > OFFSPRING // 5 else 0.85
         if better:
-            best, score = many[int(np.argmax(scores))], float(scores.max())
+            best = many[int(np.argmax(scores))]
+            score = float(scores.max())
     return best, score, first
 
 
@@ -155,7 +159,8 @@ class _Search:
             else _numbers("max_velocity", max_velocity, self.model.nv)
         )
         limit = np.inf if max_acceleration is None else max_acceleration
-        self.speed, self.acceleration = speed, _numbers("max_acceleration", limit, self.model.nv)
+        self.speed = speed
+        self.acceleration = _numbers("max_acceleration", limit, self.model.nv)
         if not ((self.low < self.high) & (self.speed > 0.0) & (self.acceleration > 0.0)).all():
             raise LinkworkError(
                 "excitation_trajectory: limits: expected lower < upper and positive velocities"
@@ -170,7 +175,8 @@ class _Search:
         """
         dense = np.linspace(0.0, 2.0 * np.pi / self.frequencies[0], 20 * len(self.frequencies) + 1)
         q, v, a = self._series(coefficients, dense)
-        high, low = q.max(axis=1), q.min(axis=1)
+        high = q.max(axis=1)
+        low = q.min(axis=1)
         ratios = [
             (self.high - self.low) / (high - low),
             self.speed / np.abs(v).max(axis=1),
@@ -183,8 +189,10 @@ class _Search:
 
     def _series(self, coefficients: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         w = self.frequencies
-        sine, cosine = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-        by_sine, by_cosine = coefficients[:, 0], coefficients[:, 1]
+        sine = np.sin(np.outer(t, w))
+        cosine = np.cos(np.outer(t, w))
+        by_sine = coefficients[:, 0]
+        by_cosine = coefficients[:, 1]
         q = sine @ by_sine + cosine @ by_cosine
         v = (cosine * w) @ by_sine - (sine * w) @ by_cosine
         a = -(sine * w * w) @ by_sine - (cosine * w * w) @ by_cosine

@@ -23,8 +23,8 @@ POSE = ("x", "y", "z", "rx", "ry", "rz")
 class Parameters:
     """Parameters that a fit varies: blocks of coordinates in one vector x.
 
-    `names` are the arrays that kernels take; their flattened numbers are `arrays(x)`, of which `rate(x)` is the
-    derivative. `labels` name the entries of reports.
+    `names` are the arrays that kernels take; their flattened numbers are `arrays(x)`, of which `rate(x)` is
+    the derivative. `labels` name the entries of reports.
     """
 
     def __init__(self, model: Model, names: str | Iterable[str]) -> None:
@@ -134,7 +134,8 @@ class Parameters:
 
     def sizes(self, x: np.ndarray) -> np.ndarray:
         """Return typical sizes of entries: the largest of a parameter, or else of its kind."""
-        entries, by_kind = np.abs(self.entries(x)), dict[str, float]()
+        entries = np.abs(self.entries(x))
+        by_kind = dict[str, float]()
         for block, part in zip(self.blocks, self.parts):
             kind = block.name.partition("@")[0]
             by_kind[kind] = max(by_kind.get(kind, 0.0), float(entries[part].max()))
@@ -161,7 +162,10 @@ class Parameters:
         return result
 
     def places(self, name: str, where: str) -> list[int]:
-        """Return the places of a parameter's entries, or one entry, in x; raise if the fit does not vary it."""
+        """Return the places of a parameter's entries, or one entry, in x.
+
+        Raise if the fit does not vary it.
+        """
         parameters = [block.name for block in self.blocks for _ in block.labels]
         kind, at, who = str(name).partition("@")
         matching_names = {name}
@@ -215,7 +219,8 @@ class Parameters:
                 raise LinkworkError(
                     f"priors: {name!r}: expected finite means and positive deviations, got {prior!r}"
                 )
-            mean[places], deviation[places] = center, spread
+            mean[places] = center
+            deviation[places] = spread
         return mean, deviation
 
 

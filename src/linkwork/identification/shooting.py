@@ -1,8 +1,10 @@
-"""Simulated recordings in segments, and the least-squares problem of their residuals linearised and condensed.
+"""Simulated recordings in segments, and the least-squares problem of their residuals linearised and
+condensed.
 
-A recording is cut into segments, each with a state of its own at its start (a node). Segments are simulated side by side in
-one batch. In the linearised problem the states of later nodes are eliminated by continuity (Bock 1983), so that its
-variables are the initial state of each recording and the parameters: the solution is that of single shooting.
+A recording is cut into segments, each with a state of its own at its start (a node). Segments are simulated
+side by side in one batch. In the linearised problem the states of later nodes are eliminated by continuity
+(Bock 1983), so that its variables are the initial state of each recording and the parameters: the solution is
+that of single shooting.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ CHUNK = 1 << 23  # numbers of Jacobians that are in memory at once
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Coordinates of parameters, and nodes of each recording: configurations (nodes, nq) and velocities (nodes, nv)."""
+    """Coordinates of parameters, and nodes of each recording: configurations (nodes,
+    nq) and velocities (nodes, nv).
+    """
 
     x: np.ndarray
     q: list[np.ndarray]
@@ -33,7 +37,9 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """A simulated recording: states before each step and at its end, residuals in units of noise, and defects at nodes."""
+    """A simulated recording: states before each step and at its end, residuals in units of noise,
+    and defects at nodes.
+    """
 
     q: np.ndarray
     v: np.ndarray
@@ -45,7 +51,9 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A recording's part of the linear problem, by (initial state, numbers, 1): products, and how nodes move."""
+    """A recording's part of the linear problem, by (initial state, numbers, 1): products,
+    and how nodes move.
+    """
 
     gram: np.ndarray
     nodes: np.ndarray
@@ -64,8 +72,12 @@ class Shooting:
         substeps: int,
         free_start: bool,
     ) -> None:
-        self.steps, self.parameters, self.signals = steps, parameters, signals
-        self.model, self.substeps, self.free_start = steps.model, substeps, free_start
+        self.steps = steps
+        self.parameters = parameters
+        self.signals = signals
+        self.model = steps.model
+        self.substeps = substeps
+        self.free_start = free_start
         self.starts = [np.arange(0, one.intervals, segment) for one in signals]
         self.weights: list[tuple[np.ndarray, np.ndarray | None]] = []
 
@@ -76,7 +88,8 @@ class Shooting:
     def measured(self, x: np.ndarray) -> Point:
         """Return the start of a fit from coordinates x: nodes at measured states."""
         values = self.parameters.arrays(x)
-        q, v = [], []
+        q = []
+        v = []
         for one, starts in zip(self.signals, self.starts):
             zero = np.zeros((len(starts), self.model.nv))
             q.append(self.steps.moved(one.q[starts], zero, values))
@@ -124,8 +137,10 @@ class Shooting:
         offset = np.cumsum([0, *(len(tau) for tau in forces)])[:-1]
         begin = (offset[owner] + first)[order]
         q, v = (np.concatenate(parts)[order] for parts in (point.q, point.v))
-        Q, V = np.full((most + 1, *q.shape), np.nan), np.full((most + 1, *v.shape), np.nan)
-        Q[0], V[0] = q, v
+        Q = np.full((most + 1, *q.shape), np.nan)
+        V = np.full((most + 1, *v.shape), np.nan)
+        Q[0] = q
+        V[0] = v
         active = np.searchsorted(-lengths[order], -np.arange(most), side="left")
         for k in range(most):
             n = active[k]
@@ -164,7 +179,8 @@ class Shooting:
         return residuals if one.v is None else np.concatenate([residuals, (v - one.v) * of_v], axis=1)
 
     def linearise(self, paths: Sequence[Trajectory], x: np.ndarray) -> list[Linear]:
-        """Return products of residual Jacobians by (initial state, numbers, 1) of each recording, in units of noise.
+        """Return products of residual Jacobians by (initial state, numbers, 1) of each recording, in units of
+        noise.
 
         Recordings of the same length are computed together.
         """
@@ -185,7 +201,8 @@ class Shooting:
         self, group: list[int], paths: list[Trajectory], values: list[np.ndarray]
     ) -> list[Linear]:
         """Return the linear problems of recordings of the same length with the same nodes."""
-        nv, many = self.model.nv, len(group)
+        nv = self.model.nv
+        many = len(group)
         width = 2 * nv + self.parameters.numbers + 1
         inputs = [
             np.stack(x) for x in zip(*(self._step_inputs(k, path.tau) for k, path in zip(group, paths)))
@@ -195,7 +212,9 @@ class Shooting:
         at_step = {int(k) * self.substeps: j for j, k in enumerate(self.starts[group[0]][1:])}
         S = np.zeros((many, 2 * nv, width))
         S[:, :, : 2 * nv] = np.eye(2 * nv)
-        gram, nodes, steps = np.zeros((many, width, width)), [S], slope.shape[1]
+        gram = np.zeros((many, width, width))
+        nodes = [S]
+        steps = slope.shape[1]
         chunk = max(1, CHUNK // (2 * nv * width * many) // self.substeps) * self.substeps
         for begin in range(0, steps, chunk):
             rows = slice(begin, min(begin + chunk, steps))
@@ -245,7 +264,8 @@ class Shooting:
         """Return Jᵀ J of some samples of several recordings; the last column is of residuals with closed
         defects.
         """
-        nv, shape = self.model.nv, S.shape[:2]
+        nv = self.model.nv
+        shape = S.shape[:2]
         at = q[:, :: self.substeps][:, samples].reshape(-1, self.model.nq)
         measured = np.concatenate([self.signals[k].q[samples] for k in group])
         rates = self.steps.errors_jacobian(at, measured, values)
@@ -264,9 +284,13 @@ class Shooting:
     def moved(
         self, point: Point, linear: Sequence[Linear], x: np.ndarray, change: Sequence[np.ndarray]
     ) -> Point:
-        """Return the point after steps (initial state, numbers) of each recording, with new coordinates x of parameters."""
+        """Return the point after steps (initial state, numbers) of each recording,
+        with new coordinates x of parameters.
+        """
         values = self.parameters.arrays(x)
-        nv, q, v = self.model.nv, [], []
+        nv = self.model.nv
+        q = []
+        v = []
         for k, (one, step) in enumerate(zip(linear, change)):
             move = one.nodes @ np.append(step, 1.0)
             q.append(self.steps.moved(point.q[k], move[:, :nv], values))

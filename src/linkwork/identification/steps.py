@@ -59,7 +59,8 @@ class Steps:
     def __init__(
         self, model: Model, parameters: Parameters, *, limits: bool, friction: bool, forces: bool
     ) -> None:
-        self.model, self.parameters = model, parameters
+        self.model = model
+        self.parameters = parameters
         names = parameters.names
         self.closing = bool(model.embedded) and any(parse(name)[0] in GEOMETRY for name in names)
         self.direct = is_plain(model)  # positions are coordinates, and nothing else depends on parameters
@@ -104,7 +105,10 @@ class Steps:
     def errors_jacobian(
         self, q: np.ndarray, measured: np.ndarray, values: Sequence[Any]
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the Jacobians of errors by q on the tangent space and by numbers; None where q are velocities' integrals."""
+        """Return the Jacobians of errors by q on the tangent space and by numbers.
+
+        None where q are velocities' integrals.
+        """
         if self.direct:
             return None
         jacobians = self._error_jacobian.kernel()(q, measured, *(values if self.closing else ()))

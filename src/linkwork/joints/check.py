@@ -173,7 +173,8 @@ class _Check:
     """The checks of a joint at coordinates q (neutral by default)."""
 
     def __init__(self, kind: Any, q: Any = None) -> None:
-        self.kind, self.name = kind, type(kind).__name__
+        self.kind = kind
+        self.name = type(kind).__name__
         self.q = self.numbers(
             "neutral" if q is None else "random", kind.neutral() if q is None else q, (kind.nq,)
         )
@@ -229,8 +230,11 @@ class _Check:
 
     def motion(self, v: np.ndarray) -> None:
         """Check that S v is the twist of `transform` and `bias` is Ṡ v, where q̇ = rate(q, v)."""
-        kind, q, T = self.kind, self.q, self.pose(self.q)
-        rate, Sv = self.numbers("rate", kind.rate(q, v), (kind.nq,)), self.S(q) @ v
+        kind = self.kind
+        q = self.q
+        T = self.pose(self.q)
+        rate = self.numbers("rate", kind.rate(q, v), (kind.nq,))
+        Sv = self.S(q) @ v
         bias = self.numbers("bias", kind.bias(q, v), (6,))
         self.agree("transform", "equal results of two calls", self.pose(q).matrix(), T.matrix(), 0.0)
         self.agree("subspace", "equal results of two calls", self.S(q) @ v, Sv, 0.0)
@@ -249,7 +253,9 @@ class _Check:
 
     def steps(self, v: np.ndarray) -> None:
         """Check that `integrate` moves along S v, and `difference` and `chord` invert it."""
-        kind, q, T = self.kind, self.q, self.pose(self.q)
+        kind = self.kind
+        q = self.q
+        T = self.pose(self.q)
 
         def moved(h: float) -> np.ndarray:
             return self.numbers("integrate", kind.integrate(q, h * v), (kind.nq,))

@@ -102,10 +102,12 @@ class ClosingError:
         e = np.zeros(self.count)
         J = np.zeros((self.count, w.shape[1]))
         if self._sliding:
-            e[self._sliding], J[self._sliding] = self._directions @ p, self._directions @ u
+            e[self._sliding] = self._directions @ p
+            J[self._sliding] = self._directions @ u
         for i, length in self._rods:
             distance = math.sqrt(p @ p)
-            e[i], J[i] = distance - length, (p / max(distance, 1e-300)) @ u
+            e[i] = distance - length
+            J[i] = (p / max(distance, 1e-300)) @ u
         if self._rotation:
             rotvec = rotation_vector(R)
             e[self._rotation] = self._normals @ rotvec
@@ -114,7 +116,8 @@ class ClosingError:
             e[indices], J[indices] = _axis_error(R @ axis, axis, normals, w)
         for i, along, across in self._others:
             rotated = R @ along
-            e[i], J[i] = across @ rotated, _cross_matrix(rotated) @ across @ w
+            e[i] = across @ rotated
+            J[i] = _cross_matrix(rotated) @ across @ w
         return e, J
 
 
@@ -203,7 +206,9 @@ def rotation_vector(R: np.ndarray) -> np.ndarray:
         a = (k + 1) % 3
         b = (k + 2) % 3
         q = np.zeros(4)
-        q[k], q[a], q[b] = 1.0 - trace + 2.0 * R[k, k], R[a, k] + R[k, a], R[b, k] + R[k, b]
+        q[k] = 1.0 - trace + 2.0 * R[k, k]
+        q[a] = R[a, k] + R[k, a]
+        q[b] = R[b, k] + R[k, b]
         q[3] = R[b, a] - R[a, b]
         q = -q if q[3] < 0.0 else q
     sine = math.sqrt(float(q[:3] @ q[:3]))

@@ -127,7 +127,10 @@ class ModeShape(Joint):
         R = np.eye(3).astype(object)
         i = (k + 1) % 3
         j = (k + 2) % 3
-        R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
+        R[i, i] = c
+        R[i, j] = -s
+        R[j, i] = s
+        R[j, j] = c
         return Pose(R, p, Turn(np.eye(3), k, c, s))
 
     def subspace(self, q: np.ndarray) -> np.ndarray:

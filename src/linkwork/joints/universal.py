@@ -42,7 +42,9 @@ class Universal(Joint):
         t = math.sin(q[1])
         d = math.cos(q[1])
         S = np.zeros((6, 2))
-        S[0, 0], S[2, 0], S[1, 1] = d, t, 1.0
+        S[0, 0] = d
+        S[2, 0] = t
+        S[1, 1] = 1.0
         return np.array([[d, 0.0, t], [s * t, c, -s * d], [-c * t, s, c * d]]), np.zeros(3), S
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -183,7 +183,8 @@ class Family:
         """Return the start of continuation: `start`, or a better conditioned closed state near it."""
         if self._anchor is None:
             assert self.manifold is not None
-            self._anchor, rng = start, np.random.default_rng(0)
+            self._anchor = start
+            rng = np.random.default_rng(0)
             best = self.manifold.conditioning(self.manifold.at(start)) if self.manifold.blocks else 1.0
             for n in range(20 if best < MIN_CONDITIONING else 0):
                 displacement = (

@@ -110,7 +110,8 @@ def rates(parts: Iterable[Link]) -> dict[str, dict[str, float]]:
     ratios: dict[str, dict[str, float]] = {}
     for rotor in parts:
         if isinstance(rotor, Rotor) and rotor.drives:
-            ratios[rotor.joint], link = {}, rotor.drives
+            ratios[rotor.joint] = {}
+            link = rotor.drives
             while link != rotor.parent:
                 ratios[rotor.joint][by_name[link].joint] = rotor.gear
                 link = by_name[link].parent

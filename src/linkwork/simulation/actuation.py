@@ -97,7 +97,8 @@ class Drive:
 
     def settle(self, batch: tuple[int, ...], rows: dict[str, np.ndarray]) -> None:
         """Set the batch shape and the rows of `arrays`."""
-        self.batch, self._rows = batch, {name: rows[name] for name in self.arrays}
+        self.batch = batch
+        self._rows = {name: rows[name] for name in self.arrays}
         if self._external is not None and not self._external.varies:
             self._rows["f_ext"] = self._external.numbers(0.0, batch)
 

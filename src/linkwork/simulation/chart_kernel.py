@@ -65,12 +65,10 @@ def chart_program(
     `count`, fewer where a step is not one for the model's own chart.
     """
     charts = Charts(model)
-    columns, nq, size, scales = (
-        charts.places(charts.own),
-        model.nq,
-        model.nv_spanning,
-        coordinate_scales(charts),
-    )
+    columns = charts.places(charts.own)
+    nq = model.nq
+    size = model.nv_spanning
+    scales = coordinate_scales(charts)
     shapes: dict[str, Any] = {"q": (nq,), "w": (size,), "far": (), "how": (4,), **control.inputs}
     words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
     shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}

@@ -145,7 +145,10 @@ class InCharts:
         laws: JointLaws | None,
     ) -> None:
         self._step, largest, self._agree = find_integrator(integrator, laws)
-        self._dt, self._drive, self._parameters, charts = dt, drive, parameters, Charts(model)
+        self._dt = dt
+        self._drive = drive
+        self._parameters = parameters
+        charts = Charts(model)
         resume_from = None
         if hidden:
             resume_from = hidden["w"], [charts.from_numbers(row) for row in hidden["chart"]]

@@ -39,7 +39,8 @@ class EventMonitor:
                 raise ModelError(
                     f"simulate: event {printable(name)}: expected a function (q, v, t) as condition"
                 )
-        self._batch, self._last_values = batch, dict[str, np.ndarray]()
+        self._batch = batch
+        self._last_values = dict[str, np.ndarray]()
 
     def __bool__(self) -> bool:
         return bool(self._events)
@@ -53,7 +54,8 @@ class EventMonitor:
         triggered = []
         for name, event in self._events.items():
             value = self._evaluate(name, q, v, t)
-            rising, self._last_values[name] = value & ~self._last_values[name], value
+            rising = value & ~self._last_values[name]
+            self._last_values[name] = value
             if rising.any():
                 triggered.append((name, event.stop, rising))
         return triggered

@@ -131,7 +131,8 @@ def rk45(rows: Stepping, force: Force, dt: float, tolerances: Adaptive) -> StepR
             reached = np.where(good[:, None], after, start)
             q1, w1, far = rows.called(kernels.settled, reached[:, :nq], q, reached[:, nq:])
             good &= np.isfinite(q1).all(axis=1)
-            q, w = np.where(good[:, None], q1, q), np.where(good[:, None], w1, w)
+            q = np.where(good[:, None], q1, q)
+            w = np.where(good[:, None], w1, w)
             y = np.where(going[:, None], rows.chart_velocity(w), y)
             moved = np.where(good, np.maximum(moved, far), moved)
         over = np.where(good, np.where(last, 1.0, over + part), over)
@@ -235,11 +236,9 @@ class _WithFriction:
     """Forces, and dry friction of joints that slide as they did at the start of a step."""
 
     def __init__(self, force: Force, rows: Stepping) -> None:
-        self.depends_on_state, self._force, self._friction = (
-            force.depends_on_state,
-            force,
-            rows.sliding_friction(),
-        )
+        self.depends_on_state = force.depends_on_state
+        self._force = force
+        self._friction = rows.sliding_friction()
 
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         forces = self._force(q, v, part)

@@ -318,7 +318,8 @@ def _arrays(log: Log) -> dict[str, np.ndarray]:
         for field in ("name", "q_names", "v_names", "contacts")
     }
     for name, x in log.sensors.items():
-        arrays[f"sensor/{name}"], arrays[f"columns/{name}"] = x, np.array(log.sensor_columns[name], dtype=str)
+        arrays[f"sensor/{name}"] = x
+        arrays[f"columns/{name}"] = np.array(log.sensor_columns[name], dtype=str)
     arrays |= {f"hidden/{name}": x for name, x in log.hidden.items()}
     if log.memory:
         arrays |= _memory_arrays(log.memory)

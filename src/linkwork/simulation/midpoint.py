@@ -69,10 +69,12 @@ def check_midpoint(model: Model) -> None:
 
 def midpoint(model: Model, q: Any, v: Any, dt: Any, force: Force) -> Midpoint:
     """Return one step from q and v of `dt` [s]; NaN if iterations do not converge."""
-    nv, curves = model.nv, _Curves(model)
+    nv = model.nv
+    curves = _Curves(model)
     p = _momentum(model, q, v)
     stiffened = _mass_solver(_stiffened(model, dt), q)
-    close, enough = tolerance(CONVERGED_TOL, q), tolerance(ACCEPTED_TOL, q)
+    close = tolerance(CONVERGED_TOL, q)
+    enough = tolerance(ACCEPTED_TOL, q)
 
     def again(x: Any) -> tuple[Any, Any]:
         tried = x[:nv]
@@ -190,8 +192,11 @@ def _ahead(kind: Joint, q: Any, move: Any) -> Any:
 
 def _of_joint(kind: Joint, q: Any, xi: Any) -> tuple[Any, ...]:
     """Return `_Curves.derivatives` of one joint."""
-    by, half, E = jacobian_of, 0.5 * xi, joint_rates(kind, q)
-    q_middle, q_end = _ahead(kind, q, half), _ahead(kind, q, xi)
+    by = jacobian_of
+    half = 0.5 * xi
+    E = joint_rates(kind, q)
+    q_middle = _ahead(kind, q, half)
+    q_end = _ahead(kind, q, xi)
     middle_by_q0 = by(lambda x: kind.difference(q_middle, _ahead(kind, x, half)), q)[1] @ E
     middle_by_xi = by(lambda x: kind.difference(q_middle, _ahead(kind, q, x)), half)[1]
     xi_by_q0 = by(lambda x: kind.chord(x, q_end), q)[1] @ E
@@ -254,5 +259,6 @@ def _mass_solver(model: Model, q: Any) -> Callable[[Any], Any]:
         == "mass_matrix"
     ):
         return factorised(hinge_tree(model, q)).solve
-    free, still = model.without_passive_forces(), np.zeros(model.nv)
+    free = model.without_passive_forces()
+    still = np.zeros(model.nv)
     return lambda p: forward_dynamics.body(free, q, still, p, method="articulated_body")

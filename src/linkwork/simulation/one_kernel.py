@@ -111,7 +111,8 @@ def roll_out(
                 result = last_states(kernel, spare, now[2] - over, stopped, part_inputs, dt, over)
                 last[0][start + stopped], last[1][start + stopped] = result
             if place is not None:
-                q[part, place], v[part, place] = now[0], now[1]
+                q[part, place] = now[0]
+                v[part, place] = now[1]
         done[part] = now[2]
         if ends is not None:
             ends[part] = now[3]

@@ -240,7 +240,8 @@ class SensorSet:
     """Sensors of a simulation by name."""
 
     def __init__(self, model: Model, sensors: Mapping[str, Any] | None, *, contacts: bool) -> None:
-        self.model, self._sensors = model, dict[str, Any]()
+        self.model = model
+        self._sensors = dict[str, Any]()
         if sensors is not None and not isinstance(sensors, Mapping):
             raise ModelError(
                 f"simulate: sensors: expected a dict by name such as {{'imu': IMU('torso')}}, got "

@@ -198,7 +198,9 @@ class AsymmetricRotor:
         i = (k + 1) % 3
         j = (k + 2) % 3
         R = rotor.X.R.astype(float)
-        self._a, self._b, self._u = R[:, i], axis[k] * R[:, j], axis[k] * R[:, k]
+        self._a = R[:, i]
+        self._b = axis[k] * R[:, j]
+        self._u = axis[k] * R[:, k]
         d = moment[i, i]
         off = axis[k] * moment[i, j]
         if d < 0.0 and not off:  # a quarter of a turn needs no phase

@@ -45,10 +45,8 @@ class _ClusterNode(HingeNode):
         self.parent = parent
         self.dofs = embedding.dofs
         self._moved = moved
-        self._embedding, self._own = (
-            embedding,
-            {body: posture.columns[k] for k, body in embedding.bodies.items()},
-        )
+        self._embedding = embedding
+        self._own = {body: posture.columns[k] for k, body in embedding.bodies.items()}
         coaxial = {body: coaxial_body(body, with_rows) for body in with_rows if rotor_rows and body.rotor}
         rotors = {rotor: body for rotor, body in coaxial.items() if body}
         self.bodies = [body for body in with_rows if body not in rotors]
@@ -56,7 +54,8 @@ class _ClusterNode(HingeNode):
             body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)
         }
         self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
-        self.supports, self._hangs_on_several = max(1, len(posture.supports)), bool(posture.supports)
+        self.supports = max(1, len(posture.supports))
+        self._hangs_on_several = bool(posture.supports)
         turning = [body for body in members if self._hangs_on_several and filled(body.armature)]
         self._flexible = [body for body in members if body.integrals is not None]
 
@@ -71,7 +70,9 @@ class _ClusterNode(HingeNode):
             rows += [y for body in (*turning, *self._flexible) for y in x[self._own[body]]]
             return np.array(rows, dtype=object).reshape(len(rows), *x.shape[1:])
 
-        self._N, self._n, self._Gamma = further(embedding.G), further(embedding.g), further(embedding.Gamma)
+        self._N = further(embedding.G)
+        self._n = further(embedding.g)
+        self._Gamma = further(embedding.Gamma)
         self.rows = 6 * len(self.bodies) + len(self._n)
         row = self.rows
         for body in reversed(self._flexible):

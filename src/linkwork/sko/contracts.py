@@ -149,7 +149,9 @@ class GroundNode(HingeNode):
     """The node that all others hang on. It has no hinge, and accelerates by `alpha`: against gravity."""
 
     def __init__(self, alpha: np.ndarray) -> None:
-        self.name, self.alpha, self.rows = "ground", alpha, len(alpha)
+        self.name = "ground"
+        self.alpha = alpha
+        self.rows = len(alpha)
         self.blocks: Mapping[Hashable, slice] = {}
         self.dofs = slice(0, 0)
 

@@ -100,7 +100,8 @@ class Tree:
         base_acceleration: Sequence[float] = (),
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name, self.nodes = name, tuple(nodes)
+        self.name = name
+        self.nodes = tuple(nodes)
         if nq is not None and (isinstance(nq, bool) or not isinstance(nq, (int, np.integer)) or nq < 0):
             raise ModelError(f"{name}: nq: expected an integer of at least 0, got {nq!r}")
         self.base_acceleration = np.array([float(x) for x in base_acceleration], dtype=object)

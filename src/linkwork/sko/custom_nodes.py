@@ -27,9 +27,13 @@ class CustomNode(NodeState):
         self.name = name
         self.parent = parent
         self.dofs = dofs
-        self._A, self._M, self._H = DenseWeight(arrays["A"]), DenseInertia(mirrored(arrays["M"])), arrays["H"]
-        self._a, self._b = arrays["a"], arrays["b"]
-        self._armature, self._passive_force = arrays["armature"], arrays["passive_force"]
+        self._A = DenseWeight(arrays["A"])
+        self._M = DenseInertia(mirrored(arrays["M"]))
+        self._H = arrays["H"]
+        self._a = arrays["a"]
+        self._b = arrays["b"]
+        self._armature = arrays["armature"]
+        self._passive_force = arrays["passive_force"]
         self.rows = self._H.shape[1]
         self.blocks = {name: slice(0, self.rows)}
 
@@ -181,7 +185,8 @@ def check_same(nodes: Sequence[CustomNode], named: Mapping[str, CustomNode]) -> 
         for j in chain:
             place = slice(j.dofs.start - k.dofs.start, j.dofs.stop - k.dofs.start)
             armature[place, place] = np.asarray(j.armature, dtype=float)
-            H[place], a = np.asarray(j.H, dtype=float) @ A, a + A.T @ np.asarray(j.a, dtype=float)
+            H[place] = np.asarray(j.H, dtype=float) @ A
+            a = a + A.T @ np.asarray(j.a, dtype=float)
             A = np.asarray(j.A.matrix, dtype=float) @ A
         equations = {
             "Φ(k+1, k) = Φ(k+1, k') Φ(k', k)": (A, k.A.matrix),

@@ -285,7 +285,8 @@ class _ModeShapeNode(HingeNode):
         self.dofs = dofs
         self.blocks = {body.joint.child: slice(0, 6)}
         flexible = body.joint.parent
-        self._on, self._modes = parent.blocks[flexible], parent.blocks[flexible, "modes"]
+        self._on = parent.blocks[flexible]
+        self._modes = parent.blocks[flexible, "modes"]
         self._A = ModeShapeWeight(body.X, body.joint_map, self._on, self._modes, parent.rows)
 
     @property

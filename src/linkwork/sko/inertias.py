@@ -91,8 +91,10 @@ class ModalBlock(NamedTuple):
 
     def dense(self) -> np.ndarray:
         M = np.zeros((self.rows, self.rows), dtype=object)
-        M[self.block, self.block], M[self.modes, self.modes] = self.R.dense(), self.E
-        M[self.block, self.modes], M[self.modes, self.block] = self.C, self.C.T
+        M[self.block, self.block] = self.R.dense()
+        M[self.modes, self.modes] = self.E
+        M[self.block, self.modes] = self.C
+        M[self.modes, self.block] = self.C.T
         return M
 
 

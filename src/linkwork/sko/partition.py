@@ -163,12 +163,15 @@ class HingeJoined(HingeNode):
     """A massless node and its only child as one node: the reverse of a partition (Partition Eq. 5)."""
 
     def __init__(self, inner: Any, outer: Any) -> None:
-        self._inner, self._outer, self._m = inner, outer, len(inner.H)
+        self._inner = inner
+        self._outer = outer
+        self._m = len(inner.H)
         self.name = outer.name
         self.parent = inner.parent
         self.rows = outer.rows
         self.blocks = outer.blocks
-        self.supports, self.dofs = inner.supports, slice(inner.dofs.start, outer.dofs.stop)
+        self.supports = inner.supports
+        self.dofs = slice(inner.dofs.start, outer.dofs.stop)
 
     @property
     def A(self) -> Weight:
@@ -185,10 +188,8 @@ class HingeJoined(HingeNode):
     @property
     def armature(self) -> np.ndarray:
         matrix = np.zeros((self.dofs.stop - self.dofs.start,) * 2, dtype=object)
-        matrix[: self._m, : self._m], matrix[self._m :, self._m :] = (
-            self._inner.armature,
-            self._outer.armature,
-        )
+        matrix[: self._m, : self._m] = self._inner.armature
+        matrix[self._m :, self._m :] = self._outer.armature
         return matrix
 
     @property

@@ -31,7 +31,9 @@ class PrescribedNode(HingeNode):
         self.dofs = dofs
         self.supports = full.supports
         self.blocks = full.blocks
-        self._whole, self._free, self._known = full, np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
+        self._whole = full
+        self._free = np.flatnonzero(~prescribed)
+        self._known = np.flatnonzero(prescribed)
         self._ddtheta = ddtheta[self._known]
 
     @property
@@ -63,7 +65,8 @@ class PrescribedNode(HingeNode):
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
         every: Any = np.zeros(len(self._free) + len(self._known), dtype=object)
-        every[self._free], every[self._known] = ddtheta, self._ddtheta
+        every[self._free] = ddtheta
+        every[self._known] = self._ddtheta
         return self._whole.accelerate(alpha, every)
 
     def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:

@@ -53,10 +53,12 @@ class _RigidNode(BodyNode):
         self.name = body.joint.name
         self.parent = parent
         self.body = body
-        self.dofs, self.blocks = body.dofs, {body.joint.child: slice(0, 6)}
+        self.dofs = body.dofs
+        self.blocks = {body.joint.child: slice(0, 6)}
         self._on = slice(0, 6) if parent.rows == 6 else parent.blocks[body.joint.parent]
         self._A = body.X if parent.rows == 6 else BlockWeight(body.X, self._on, parent.rows)
-        self._H, self._armature = body.S.T, np.diag(body.armature)
+        self._H = body.S.T
+        self._armature = np.diag(body.armature)
 
     def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
         return self.body.velocity(V[self._on], dtheta)

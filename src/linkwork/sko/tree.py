@@ -41,7 +41,10 @@ class TreeState(Generic[N_co]):
     """Nodes in one state, each after its parent, on the ground; `nv` velocities move them."""
 
     def __init__(self, name: str, nodes: Sequence[N_co], ground: GroundNode, nv: int) -> None:
-        self.name, self.nodes, self.ground, self.nv = name, tuple(nodes), ground, nv
+        self.name = name
+        self.nodes = tuple(nodes)
+        self.ground = ground
+        self.nv = nv
         self._children: dict[Any, list[N_co]] = {ground: [], **{k: [] for k in self.nodes}}
         for k in self.nodes:
             self._children[k.parent].append(k)
@@ -138,7 +141,9 @@ class ModelTree(TreeState[N_co]):
         self.bodies: dict[int, RigidBody] = {}
         self._node_of: dict[Any, Any] = {}
         self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
-        self._partition, self._before, self._gone = partition or {}, dict[int, list[Any]](), list[Any]()
+        self._partition = partition or {}
+        self._before = dict[int, list[Any]]()
+        self._gone = list[Any]()
         ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)], dtype=object))
         self._node_of[GROUND] = ground
         nodes: list[N_co] = []

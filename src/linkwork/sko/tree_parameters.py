@@ -17,7 +17,8 @@ class Values(Mapping[str, Any]):
     """Parameter values passed as p: numbers or arrays by name. `read` holds the names requested."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values, self.read = values, set[str]()
+        self._values = values
+        self.read = set[str]()
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:

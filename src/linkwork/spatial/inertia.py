@@ -70,7 +70,8 @@ class Inertia(Immutable):
         Mass [kg], center of mass [m], and moment of inertia about it [kg m²], (3, 3).
         """
         if any(isinstance(x, Symbol) for x in (mass, *np.ravel(centre), *np.ravel(moment))):
-            c, h = np.asarray(centre), mass * np.asarray(centre)
+            c = np.asarray(centre)
+            h = mass * np.asarray(centre)
             half = 0.5 * (moment[0, 0] + moment[1, 1] + moment[2, 2])
             J = symmetric(lambda i, j: (half if i == j else 0.0) - moment[i, j] + c[i] * h[j])
             return cls.of_moments(mass, h, J)

@@ -47,7 +47,8 @@ def parameters_of_pseudo_inertia(matrix: Any) -> np.ndarray:
         _check_symmetric(P)
     trace = P[..., 0, 0] + P[..., 1, 1] + P[..., 2, 2]
     p = np.empty((*P.shape[:-2], 10), dtype=P.dtype)
-    p[..., 0], p[..., 1:4] = P[..., 3, 3], P[..., :3, 3]
+    p[..., 0] = P[..., 3, 3]
+    p[..., 1:4] = P[..., :3, 3]
     for i in range(3):
         for j in range(i + 1):
             p[..., _MOMENT_INDICES[i, j]] = trace - P[..., i, i] if i == j else -P[..., i, j]
@@ -86,8 +87,11 @@ def parameters_of_log_cholesky(parameters: Any) -> np.ndarray:
     U = np.zeros((*theta.shape[:-1], 4, 4), dtype=theta.dtype)
     for i in range(3):
         U[..., i, i] = exp(theta[..., 1 + i])
-    U[..., 0, 1], U[..., 1, 2], U[..., 0, 2] = theta[..., 4], theta[..., 5], theta[..., 6]
-    U[..., :3, 3], U[..., 3, 3] = theta[..., 7:], 1.0
+    U[..., 0, 1] = theta[..., 4]
+    U[..., 1, 2] = theta[..., 5]
+    U[..., 0, 2] = theta[..., 6]
+    U[..., :3, 3] = theta[..., 7:]
+    U[..., 3, 3] = 1.0
     scale = exp(2.0 * theta[..., 0])
     return parameters_of_pseudo_inertia(np.asarray(scale)[..., None, None] * (U @ np.swapaxes(U, -1, -2)))
 

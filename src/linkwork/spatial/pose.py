@@ -84,7 +84,10 @@ class Pose(Immutable):
         a = (k + 1) % 3
         b = (k + 2) % 3
         R = np.eye(3).astype(object)
-        R[a, a], R[a, b], R[b, a], R[b, b] = c, -s, s, c
+        R[a, a] = c
+        R[a, b] = -s
+        R[b, a] = s
+        R[b, b] = c
         return cls(R, np.zeros(3), Turn(np.eye(3), k, c, s))
 
     @classmethod
@@ -142,7 +145,9 @@ class Pose(Immutable):
     def congruence(self, inertia: Inertia) -> Inertia:
         """Return an inertia of the child, as one of the parent (Lie Eq. 21)."""
         if inertia.J is not None:
-            h, J, p = product(self.R, inertia.h), self._rotate(inertia.J, same=True), self.p
+            h = product(self.R, inertia.h)
+            J = self._rotate(inertia.J, same=True)
+            p = self.p
             moved = h + inertia.mass * p
             return Inertia.of_moments(
                 inertia.mass, moved, symmetric(lambda i, j: J[i, j] + p[i] * h[j] + moved[i] * p[j])
@@ -159,7 +164,8 @@ class Pose(Immutable):
         B = self._rotate(inertia.B)
         D = self._rotate(inertia.D, same=True)
         moved = B + product(P, D)
-        Y, Z = product(P, B.T), product(P, moved.T)
+        Y = product(P, B.T)
+        Z = product(P, moved.T)
         return Inertia(symmetric(lambda i, j: A[i, j] + Y[j, i] + Z[i, j]), moved, D)
 
     def rotated(self, M: np.ndarray, *, symmetric: bool = True) -> np.ndarray:
@@ -194,16 +200,22 @@ def _turned(M: np.ndarray, k: int, c: Any, s: Any) -> np.ndarray:
     w = s * (M[a, a] - M[b, b]) + c * (M[a, b] + M[b, a])
     T = np.empty((3, 3), dtype=object)
     T[k, k] = M[k, k]
-    T[a, a], T[b, b] = M[a, a] - s * w, M[b, b] + s * w
-    T[a, b], T[b, a] = c * w - M[b, a], c * w - M[a, b]
+    T[a, a] = M[a, a] - s * w
+    T[b, b] = M[b, b] + s * w
+    T[a, b] = c * w - M[b, a]
+    T[b, a] = c * w - M[a, b]
     if is_zero(M[a, b]) and is_zero(M[b, a]):
         # Products instead of differences: behind massless bodies 1 - s s would lose all digits.
         if is_zero(M[b, b]):
-            T[a, a], T[b, b] = c * (c * M[a, a]), s * w
+            T[a, a] = c * (c * M[a, a])
+            T[b, b] = s * w
         elif is_zero(M[a, a]):
-            T[a, a], T[b, b] = s * (s * M[b, b]), c * (c * M[b, b])
-    T[a, k], T[b, k] = c * M[a, k] - s * M[b, k], s * M[a, k] + c * M[b, k]
-    T[k, a], T[k, b] = c * M[k, a] - s * M[k, b], s * M[k, a] + c * M[k, b]
+            T[a, a] = s * (s * M[b, b])
+            T[b, b] = c * (c * M[b, b])
+    T[a, k] = c * M[a, k] - s * M[b, k]
+    T[b, k] = s * M[a, k] + c * M[b, k]
+    T[k, a] = c * M[k, a] - s * M[k, b]
+    T[k, b] = s * M[k, a] + c * M[k, b]
     return T
 
 

@@ -35,7 +35,8 @@ def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
             for rows in (A, x):
                 upper = np.array(rows[k])
                 lower = np.array(rows[i])
-                rows[k], rows[i] = _select(larger, lower, upper), _select(larger, upper, lower)
+                rows[k] = _select(larger, lower, upper)
+                rows[i] = _select(larger, upper, lower)
         inverse = 1.0 / A[k, k]
         for i in range(k + 1, n):
             factor = A[i, k] * inverse

@@ -34,7 +34,8 @@ class Operators:
     def __init__(self, nodes: TreeState[Any]) -> None:
         self.nodes = nodes
         every: list[HingeNode] = list(nodes.base_to_tips())
-        self._every, number = every, {k: i for i, k in enumerate(every)}
+        self._every = every
+        number = {k: i for i, k in enumerate(every)}
         self.parents = tuple(GROUND if k.parent is nodes.ground else number[k.parent] for k in every)
         self._further = [
             len(k.armature) if filled(np.asarray(k.armature, dtype=object)) else 0 for k in every

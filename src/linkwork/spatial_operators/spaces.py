@@ -23,7 +23,9 @@ class Space:
     def __init__(
         self, what: str, names: Sequence[str], slices: Sequence[slice], segment: Sequence[int] | None = None
     ) -> None:
-        self.what, self.names, self.slices = what, tuple(names), tuple(slices)
+        self.what = what
+        self.names = tuple(names)
+        self.slices = tuple(slices)
         self.segment = tuple(range(len(names))) if segment is None else tuple(segment)
         self.size = sum(block.stop - block.start for block in slices)
         self._places: dict[str, int] = {}

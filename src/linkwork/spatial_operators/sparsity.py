@@ -33,7 +33,8 @@ class Sparsity:
         names: tuple[Sequence[str], Sequence[str]],
         segments: tuple[Sequence[int], Sequence[int]],
     ) -> None:
-        self.name, order = name, [np.argsort(np.array(each, dtype=int), kind="stable") for each in segments]
+        self.name = name
+        order = [np.argsort(np.array(each, dtype=int), kind="stable") for each in segments]
         self.filled = filled[np.ix_(*order)]
         self.rows, self.columns = ([plain(each[k]) for k in places] for each, places in zip(names, order))
         self._row_ends, self._column_ends = (

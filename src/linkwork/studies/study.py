@@ -107,7 +107,9 @@ class Study:
         name: str = "study",
     ) -> None:
         self.models = _checked_models(model)
-        self.sampler, self.task, self.name = sampler, _checked_task(task), name
+        self.sampler = sampler
+        self.task = _checked_task(task)
+        self.name = name
         if not isinstance(sampler, Sampler):
             raise StudyError(f"study: sampler: expected a sampler of lw.studies, got {sampler!r}")
         self.seed = _checked_integer("seed", seed, 0)
@@ -159,8 +161,8 @@ class Study:
         for name, x in together.outputs.items():
             if not np.array_equal(x[-1:], alone.outputs[name], equal_nan=True):
                 raise StudyError(
-                    f"study: output {name!r} of a sample differs between a batch of {count} and a batch of one: expected "
-                    "a function that treats each row by itself"
+                    f"study: output {name!r} of a sample differs between a batch of {count} and a batch of "
+                    "one: expected a function that treats each row by itself"
                 )
         return {name: x.shape[1:] for name, x in together.outputs.items()}
 

@@ -193,7 +193,8 @@ def _minimize_torque(
     if not filled(J):  # no actuator feels these constraints
         return lam
     P = passive_rows.projected(np.eye(m))
-    A, trace = P.T @ J, np.sum(J * (J @ Q))  # the trace of J Q Jᵀ; P may be zero but for rounding
+    A = P.T @ J
+    trace = np.sum(J * (J @ Q))  # the trace of J Q Jᵀ; P may be zero but for rounding
     normal = Factor(mirrored(A @ Q @ A.T) + np.eye(m) * (RIDGE * trace + TINY))
     for _ in range(PROXIMAL_STEPS):
         lam = lam + P @ normal.solve(A @ (Q @ (T - J.T @ lam)))

@@ -59,7 +59,8 @@ class ConstraintRows:
         self, nodes: TreeState[HingeNode], parts: Sequence[Rows], targets: Any = None, active: Any = None
     ) -> None:
         starts = np.cumsum([0, *(len(rows.k) for rows in parts)])
-        self.nodes, self.m = nodes, int(starts[-1])
+        self.nodes = nodes
+        self.m = int(starts[-1])
         self.groups = [range(a, b) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist())]
         self.K: dict[HingeNode, np.ndarray] = {}
         self.c: dict[HingeNode, np.ndarray] = {}

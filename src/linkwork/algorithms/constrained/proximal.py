@@ -84,7 +84,8 @@ def iterate(
     own change). These changes move nothing and are subtracted from λ again: what remains is the solution of
     least norm, if λ⁰ has no part that moves nothing (`moving_part`).
     """
-    R, m = settings.R, len(lam)
+    R = settings.R
+    m = len(lam)
 
     def advance(x: np.ndarray) -> tuple[np.ndarray, Any, Any]:
         lam = x[:m]

@@ -260,8 +260,10 @@ class ProximalTree:
         self.massless[k] = Massless(moving, loose, rows[n:])
         self.unknowns += [k.name] * len(loose)
         wide = Pending.fresh(rows, np.zeros((len(rows), k.rows), dtype=object))
-        wide.K[:n], wide.L[:n, :n] = pending.K, pending.L
-        wide.L[:n, n:], wide.L[n:, :n] = -u[:, loose], -u[:, loose].T
+        wide.K[:n] = pending.K
+        wide.L[:n, :n] = pending.L
+        wide.L[:n, n:] = -u[:, loose]
+        wide.L[n:, :n] = -u[:, loose].T
         u = np.concatenate([u[:, moving], np.zeros((len(loose), len(moving)), dtype=object)])
         uD = joint.D.solve(u.T).T
         self.passed[k] = Passed(joint, rows, u, uD)
@@ -326,7 +328,8 @@ class ProximalTree:
             if k in self.massless:
                 moving, loose, massless_rows = self.massless[k]
                 joint_forces = -(k.H @ z) if T is None else T[k.dofs] - k.passive_force - k.H @ z
-                eps, l[massless_rows] = joint_forces[moving], -joint_forces[loose]
+                eps = joint_forces[moving]
+                l[massless_rows] = -joint_forces[loose]
             else:
                 eps = -(H @ z) if T is None else T[k.dofs] - k.passive_force - H @ z
             nu[k] = D.solve(eps)
@@ -359,7 +362,8 @@ class ProximalTree:
         solved = swept.nu[k] - G.T @ alpha_plus - uD.T @ lam[rows]
         if k in self.massless:
             moving, loose, massless_rows = self.massless[k]
-            ddtheta[k.dofs][moving], ddtheta[k.dofs][loose] = solved, lam[massless_rows]
+            ddtheta[k.dofs][moving] = solved
+            ddtheta[k.dofs][loose] = lam[massless_rows]
             alpha[k] = alpha_plus + k.H.T @ ddtheta[k.dofs]
         else:
             ddtheta[k.dofs] = solved

@@ -39,7 +39,8 @@ def first_moment(nodes: ModelTree[NodeState]) -> np.ndarray:
     h: dict[Any, np.ndarray] = {k: k.M.h for k in nodes.bodies.values()} | {nodes.below: np.zeros(3)}
     mass: dict[Any, Any] = {k: k.M.mass for k in nodes.bodies.values()} | {nodes.below: 0.0}
     for k in reversed(nodes.bodies.values()):
-        h[k.on], mass[k.on] = h[k.on] + k.X.R @ h[k] + mass[k] * k.X.p, mass[k.on] + mass[k]
+        h[k.on] = h[k.on] + k.X.R @ h[k] + mass[k] * k.X.p
+        mass[k.on] = mass[k.on] + mass[k]
     return h[nodes.below]
 
 

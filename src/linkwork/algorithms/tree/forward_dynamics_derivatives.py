@@ -61,7 +61,8 @@ def hybrid_dynamics_derivatives(dT: Derivatives, prescribed: np.ndarray) -> Deri
         out[p] = T[p] + M[np.ix_(p, u)] @ out[u]
     response = L.solve(M[np.ix_(u, p)])
     results[2][np.ix_(u, u)] = L.inverted()
-    results[2][np.ix_(u, p)], results[2][np.ix_(p, u)] = -response, response.T
+    results[2][np.ix_(u, p)] = -response
+    results[2][np.ix_(p, u)] = response.T
     results[2][np.ix_(p, p)] = mirrored(M[np.ix_(p, p)] - M[np.ix_(p, u)] @ response)
     return Derivatives(*results)
 

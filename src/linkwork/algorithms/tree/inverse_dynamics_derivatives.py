@@ -171,7 +171,9 @@ def has_constant_subspace(kind: Joint) -> bool:
 def _carried(
     body: RigidBody, motion: Motion, below: Motion | None, alpha: np.ndarray
 ) -> tuple[Any, Any, Any, Any]:
-    """Return w, v, the linear part of α and W of what a body hangs on, at the body's origin and in its axes."""
+    """Return w, v, the linear part of α and W of what a body hangs on,
+    at the body's origin and in its axes.
+    """
     R = body.X.R
     J = body.joint_map @ body.v
     if below is None:
@@ -237,7 +239,8 @@ class Sensitivity:
     """
 
     def __init__(self, nodes: ModelTree[Any], ddtheta: np.ndarray, by: Differentiate) -> None:
-        self.nodes, self.alpha = nodes, accelerations(nodes, ddtheta)
+        self.nodes = nodes
+        self.alpha = accelerations(nodes, ddtheta)
         self.motion = motions(nodes, self.alpha)
         at_rest = self.alpha[nodes.ground]
         self.moved: dict[HingeNode, Changes] = {}
@@ -297,7 +300,8 @@ def pairs(at: Sensitivity) -> Derivatives:
             before = j.dofs
             M[before, dofs] = up.S.T @ by_a
             M[dofs, before] = M[before, dofs].T
-            Tv[before, dofs], Tq[before, dofs] = up.S.T @ by_v, up.S.T @ by_q
+            Tv[before, dofs] = up.S.T @ by_v
+            Tq[before, dofs] = up.S.T @ by_q
             Tv[dofs, before] = by_a.T @ up.dA_v + row.T @ up.S[:3]
             Tq[dofs, before] = by_a.T @ up.dA + row.T @ up.dV[:3]
     return Derivatives(Tq, Tv, M)
@@ -328,7 +332,8 @@ def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarra
         momentum = R[k] @ S
         column = R[k] @ dS[k] + B[k].times(S[:3])
         row = B[k].transposed_times(S)
-        M[dofs, dofs], C[dofs, dofs] = mirrored(S.T @ momentum) + k.armature, S.T @ column
+        M[dofs, dofs] = mirrored(S.T @ momentum) + k.armature
+        C[dofs, dofs] = S.T @ column
         j = k
         m = S.shape[1]
         while j.parent is not nodes.ground and m:
@@ -340,7 +345,8 @@ def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarra
             before = j.dofs
             M[before, dofs] = j.H @ momentum
             M[dofs, before] = M[before, dofs].T
-            C[before, dofs], C[dofs, before] = j.H @ column, momentum.T @ dS[j] + row.T @ j.body.joint_map[:3]
+            C[before, dofs] = j.H @ column
+            C[dofs, before] = momentum.T @ dS[j] + row.T @ j.body.joint_map[:3]
     return C, M
 
 

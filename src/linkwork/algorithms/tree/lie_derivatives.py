@@ -165,7 +165,8 @@ def hybrid_dynamics_derivative(
         d_eta[i] = ad(dV[i], S @ dq) + ad(V[i], c.S @ dq + S @ d_dq) + c.dS @ dq + dS @ d_dq
     for i in reversed(range(len(bodies))):
         (_, dofs, _, S, _, I, F), c = bodies[i], changes[i]
-        J[i], dJ[i] = I, c.I
+        J[i] = I
+        dJ[i] = c.I
         for k, body in enumerate(bodies):
             if body.parent == i:
                 Pi_ad = Pi[k] @ _ad_matrix(changes[k].h)
@@ -177,7 +178,8 @@ def hybrid_dynamics_derivative(
         if i in prescribed:
             ddq = state.ddq[dofs]
             d_ddq = change.ddq[dofs]
-            Pi[i], dPi[i] = J[i], dJ[i]
+            Pi[i] = J[i]
+            dPi[i] = dJ[i]
             beta[i] = B[i] + J[i] @ (eta[i] + S @ ddq)
             d_beta[i] = dB[i] + dJ[i] @ (eta[i] + S @ ddq) + J[i] @ (d_eta[i] + c.S @ ddq + S @ d_ddq)
             continue

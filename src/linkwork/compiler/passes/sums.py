@@ -164,7 +164,8 @@ class _SumOrdering:
                 else:
                     total = self._apply("sub" if negative != minus else "add", total, term[2])
             else:
-                x, y = term[2], term[3]
+                x = term[2]
+                y = term[3]
                 if minus:
                     total = self._apply("neg", total)
                     minus = False

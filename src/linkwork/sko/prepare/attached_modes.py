@@ -170,7 +170,8 @@ class Attached(NamedTuple):
                 own_q - np.array(joint.rest)
             )
             taken = taken + product(kind.stiffness, own_q) + product(kind.damping, own_v)
-            new_q[joint.q_slice], new_v[joint.v_slice] = product(T, own_q), product(T, own_v)
+            new_q[joint.q_slice] = product(T, own_q)
+            new_v[joint.v_slice] = product(T, own_v)
             new_tau[joint.v_slice] = product(back.T, tau[joint.v_slice] - taken)
         return cls(in_attached_modes(model, changes), new_q, new_v, new_tau, changes)
 

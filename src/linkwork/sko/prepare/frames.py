@@ -129,7 +129,9 @@ class _Frames:
     """
 
     def __init__(self, model: Model) -> None:
-        self.model, self.joints, self._lumped = model, model.joints, lumped(model)
+        self.model = model
+        self.joints = model.joints
+        self._lumped = lumped(model)
         straight = [joint.kind.straightened() for joint in model.joints]
         self.kinds = [kind for kind, _ in straight]
         self.R = [C.R for _, C in straight]
@@ -198,7 +200,8 @@ class _Frames:
         self.sides.append(self.R[k])
         if axis is not None and phase:
             angle = min(self._angles(k, axis), key=lambda angle: self._cost_of_turning(k, axis, angle))
-            self.R[k], self.phase[k] = product(self.R[k], _about(axis, angle)), phase * angle
+            self.R[k] = product(self.R[k], _about(axis, angle))
+            self.phase[k] = phase * angle
 
     def _angles(self, k: int, axis: int) -> Iterator[float]:
         """Return candidate rotations of body k's frame that align attachments with coordinate axes."""

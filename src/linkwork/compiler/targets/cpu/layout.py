@@ -98,7 +98,8 @@ class Maps:
         known: set[int] = set()
         for v, args, record in maps:
             place = MapPlaces(record, self.end, self.end + record.count * record.takes, side_by_side)
-            self.places[v], self.end = place, place.results_start + record.states
+            self.places[v] = place
+            self.end = place.results_start + record.states
             for k, row in enumerate(record.rows(args)):
                 for element, a in enumerate(row):
                     self._store(v, a, place.input_column(k, element))

@@ -114,7 +114,8 @@ def bytecode_texts(program: Program, lanes: int, machine: Machine) -> list[str]:
 
 
 def _texts(program: Program, one: AnyBody | None, many: AnyBody | None, machine: Machine) -> list[str]:
-    wide, scalar = (many or one).types, Types(program.dtype, 1)  # type: ignore[union-attr]
+    wide = (many or one).types  # type: ignore[union-attr]
+    scalar = Types(program.dtype, 1)
     frame = []
     texts = []
     if one:
