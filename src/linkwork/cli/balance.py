@@ -83,7 +83,8 @@ def pushes(model: lw.Model, rows: int) -> tuple[np.ndarray, np.ndarray]:
     push = np.where(np.arange(rows) % 2 == 1, MAX_PUSH * rng.uniform(0.0, 1.0, rows), 0.0)
     towards = rng.uniform(0.0, 2.0 * np.pi, rows)
     v = np.zeros((rows, model.nv))
-    v[:, 3], v[:, 4] = push * np.cos(towards), push * np.sin(towards)
+    v[:, 3] = push * np.cos(towards)
+    v[:, 4] = push * np.sin(towards)
     return v, push
 
 

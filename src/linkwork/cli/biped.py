@@ -120,9 +120,10 @@ def run(
     print(f"  linkwork view tello --log {plain(folder / 'biped.npz')}: play the motion in the browser")
     print("  (the viewer needs pip install 'linkwork[view]')")
     passed = all(checks)
-    print(
-        f"\n{paint('All checks passed.', 'green') if passed else paint('CHECKS FAILED: please report this.', 'red')}"
-    )
+    verdict = paint("All checks passed.", "green")
+    if not passed:
+        verdict = paint("CHECKS FAILED: please report this.", "red")
+    print(f"\n{verdict}")
     return 0 if passed else 1
 
 
@@ -153,7 +154,8 @@ def _show_swings(
     """Simulate swinging robots; return t, q, v and tau of the first, (n, ...)."""
     _title(
         paint,
-        f"{rows} robots swing for {duration:g} s under joint control: lw.rollout(model, q, v, control, dt={DT:g})",
+        f"{rows} robots swing for {duration:g} s under joint control: lw.rollout(model, q, v, control, "
+        f"dt={DT:g})",
     )
     with working("compiling the dynamics"):
         control = swing(model, rows)
@@ -176,7 +178,8 @@ def _show_swings(
           f"{rows * duration / seconds:.3g} times real time")  # fmt: skip
     print(f"  {finished} of {rows} took all steps; largest loop residual {residual:.1e}")
     print(
-        f"  largest tracking error {np.nanmax(errors):.2f} rad, with amplitudes up to {np.abs(targets).max():.2f} rad"
+        f"  largest tracking error {np.nanmax(errors):.2f} rad, with amplitudes up to "
+        f"{np.abs(targets).max():.2f} rad"
     )
     checks += [finished == rows, residual < CLOSURE_TOL]
     q = motion.q[0]
@@ -225,9 +228,11 @@ def _show_balance(
     print(f"  {steps} steps with {points} possible contact points in {result.seconds:.1f} s: "
           f"{steps / result.seconds:.3g} steps/s; {result.compiling:.1f} s to compile")  # fmt: skip
     print(f"  {result.up[~pushed].sum()} of {(~pushed).sum()} unperturbed robots remain standing, and "
-          f"{result.up[pushed].sum()} of {pushed.sum()} that were pushed, at up to {MAX_PUSH:g} m/s")  # fmt: skip
+          f"{result.up[pushed].sum()} of {pushed.sum()} that were pushed, at up to "
+          f"{MAX_PUSH:g} m/s")  # fmt: skip
     print(
-        "  joint angles are held and balance is passive; only soles collide, so robots that fall pass through the ground"
+        "  joint angles are held and balance is passive; only soles collide, so robots that fall pass "
+        "through the ground"
     )
     print(f"  largest penetration of soles {result.depth:.1e} m; residual of contact per robot: median "
           f"{median:.1e} m/s, largest {worst:.1e} m/s (robots still standing)")  # fmt: skip

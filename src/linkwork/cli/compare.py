@@ -53,11 +53,13 @@ def run(args: argparse.Namespace) -> int:
             peer = make(model, args)
         except (ImportError, ValueError, RuntimeError, lw.LinkworkError) as error:
             missing.append(
-                f"{make.__name__[1:]}: {plain(str(error).splitlines()[0] if str(error) else type(error).__name__)}"
+                f"{make.__name__[1:]}: "
+                f"{plain(str(error).splitlines()[0] if str(error) else type(error).__name__)}"
             )
             continue
         for name, inputs in calls.items():
-            theirs, result = getattr(peer, name)(*inputs), ours[name]
+            theirs = getattr(peer, name)(*inputs)
+            result = ours[name]
             difference = float(np.abs(theirs - result).max() / max(np.abs(result).max(), 1e-300))
             rows.append(
                 {
@@ -112,7 +114,8 @@ def _pinocchio(model: lw.Model, args: argparse.Namespace) -> Peer:
         peer.gravity.linear = np.array(model.gravity)
     else:
         peer = pinocchio_tree(pin, model)
-    convert, data = from_pinocchio.States(model, peer), peer.createData()
+    convert = from_pinocchio.States(model, peer)
+    data = peer.createData()
     damping = np.concatenate([np.zeros(0), *(joint.damping for joint in model.joints)])
     passive = _springs(model)
 
@@ -161,10 +164,12 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
     )
     for values in (peer.body_gravcomp, peer.tendon_stiffness, peer.tendon_damping, peer.tendon_armature):
         values[:] = 0.0
-    convert, data = from_mujoco.States(model, peer), mujoco.MjData(peer)
+    convert = from_mujoco.States(model, peer)
+    data = mujoco.MjData(peer)
 
     def at(q: np.ndarray, v: np.ndarray) -> None:
-        data.qpos[:], data.qvel[:] = convert.q_to(q), convert.v_to(q, v)
+        data.qpos[:] = convert.q_to(q)
+        data.qvel[:] = convert.v_to(q, v)
 
     def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         result = []

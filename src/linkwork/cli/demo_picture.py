@@ -57,14 +57,16 @@ def draw(
 ) -> str:
     """Return the full picture as SVG. `lines` are energies over the motion [J], (n,), `bars` times [s]."""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        'font-family="Helvetica, Arial, sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" font-family="Helvetica, Arial, sans-serif" font-size="13">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fbfbf9"/>',
         text(40, 52, f"A somersault, found among {field.rotation.size}", size=27, weight="bold"),
-        text(40, 78, f"{model.name}, {len(model.joints) - 1} joints, {model.nv} degrees of freedom, {model.mass:.1f} kg: every "
-             "flight simulated in one batch by one compiled kernel, joints driven by torques", fill=GREY),
+        text(40, 78, f"{model.name}, {len(model.joints) - 1} joints, {model.nv} degrees of freedom, "
+                     f"{model.mass:.1f} kg: every flight simulated in one batch by one compiled kernel, "
+                     "joints driven by torques", fill=GREY),
         *flight(model, motion),
-        *panel(40, LOWER, "Energy of this flight", "the sum minus the work of motors is constant", plot(motion.t, lines)),
+        *panel(40, LOWER, "Energy of this flight", "the sum minus the work of motors is constant",
+            plot(motion.t, lines)),
         *panel(455, LOWER, "All flights", "rotation at landing", heat(field)),
         *panel(870, LOWER, "Time of forward dynamics", "per state, measured on this machine", columns(bars)),
         "</svg>\n",
@@ -89,7 +91,8 @@ class Camera:
         right = np.cross(ahead, (0.0, 0.0, 1.0))
         right = right / np.linalg.norm(right)
         self.axes = np.array([right, -np.cross(right, ahead), ahead])
-        self.pixels, self.at = pixels, np.array(at)
+        self.pixels = pixels
+        self.at = np.array(at)
 
     def see(self, points: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return places in the picture, (n, 2), and the scale at each [pixels/m], (n,)."""
@@ -117,7 +120,8 @@ def flight(model: Model, motion: Motion, count: int = 9) -> list[str]:
     parts.append("</g>")
     trajectory, _ = camera.see(motion.center)
     parts.append(
-        f'<path d="{path(trajectory)}" fill="none" stroke="{GREY}" stroke-width="1.4" stroke-dasharray="2 5"/>'
+        f'<path d="{path(trajectory)}" fill="none" stroke="{GREY}" stroke-width="1.4" stroke-dasharray="2 '
+        '5"/>'
     )
     for k in selected:
         colour = blend(TIME_COLOURS, k / (len(motion.t) - 1))
@@ -247,7 +251,8 @@ def plot(t: np.ndarray, lines: dict[str, np.ndarray]) -> list[str]:
     ]
     for k, ((name, y), colour) in enumerate(zip(lines.items(), LINE_COLOURS)):
         parts.append(
-            f'<path d="{path(place(t, y))}" fill="none" stroke="{colour}" stroke-width="2.2" stroke-linejoin="round"/>'
+            f'<path d="{path(place(t, y))}" fill="none" stroke="{colour}" stroke-width="2.2" '
+            'stroke-linejoin="round"/>'
         )
         x = margin + (k % 2) * 140
         parts += [rule(x, height + 42 + 17 * (k // 2), x + 18, height + 42 + 17 * (k // 2), colour, 3),
@@ -291,7 +296,8 @@ def heat(field: Map) -> list[str]:
     )
     parts.append(text(margin - 8, -10, "tuck", fill=GREY, anchor="end", size=11))
     legend = [blend(ROTATION_COLOURS, k / 40) for k in range(41)]
-    parts += [f'<rect x="{margin + side * k / 41:.1f}" y="{height + 44}" width="{side / 41 + 0.5:.1f}" height="8" fill="{c}"/>'
+    parts += [f'<rect x="{margin + side * k / 41:.1f}" y="{height + 44}" width="{side / 41 + 0.5:.1f}" '
+              f'height="8" fill="{c}"/>'
               for k, c in enumerate(legend)]  # fmt: skip
     for degrees in (180, 270, 360, 450, 540):
         at = margin + side * (0.5 + np.radians(degrees - 360) / (2 * span))
@@ -350,7 +356,8 @@ def path(points: Iterable[Any]) -> str:
 
 def shape(d: str, colour: str, width: float) -> str:
     """Return a filled path with a rounded outline."""
-    return f'<path d="{d}" fill="{colour}" stroke="{colour}" stroke-width="{width:.1f}" stroke-linejoin="round"/>'
+    outline = f'stroke="{colour}" stroke-width="{width:.1f}" stroke-linejoin="round"'
+    return f'<path d="{d}" fill="{colour}" {outline}/>'
 
 
 def rule(x0: float, y0: float, x1: float, y1: float, colour: str = PALE, width: float = 1.0) -> str:
@@ -371,7 +378,8 @@ def text(
     """Return a text element."""
     words = words.replace("&", "&amp;").replace("<", "&lt;")
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}" text-anchor="{anchor}" font-weight="{weight}">'
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}" text-anchor="{anchor}" '
+        f'font-weight="{weight}">'
         f"{words}</text>"
     )
 

@@ -69,7 +69,8 @@ def _print_costs(diagnosis: Diagnosis, paint: Paint) -> None:
     )
     if diagnosis.constraint_operations:
         print(
-            f"  constraint forces of loops take {diagnosis.constraint_operations} more, with two proximal iterations"
+            f"  constraint forces of loops take {diagnosis.constraint_operations} more, with two proximal "
+            "iterations"
         )
     rows = [("", "", "operations", "share", "reason")]
     for cost in costliest:

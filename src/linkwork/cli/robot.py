@@ -43,7 +43,8 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
         "--loops",
         choices=("embed", "constrain", "auto"),
         default="embed",
-        help="how loops are closed: embedded in the coordinates, constrained by forces, or each as is cheaper (embed)",
+        help="how loops are closed: embedded in the coordinates, constrained by forces, or each as is "
+        "cheaper (embed)",
     )
 
 
@@ -74,7 +75,10 @@ def load_robot(args: argparse.Namespace) -> Model:
 
 
 def _xacro_arguments(file: str, words: list[str]) -> dict[str, str]:
-    """Return values by name from words such as arm=true; raise for other words and for files that are not xacro."""
+    """Return values by name from words such as arm=true.
+
+    Raise for other words and for files that are not xacro.
+    """
     if words and os.path.splitext(file)[1].lower() != ".xacro":
         raise ModelError(f"--xacro: expected a file named .xacro, got {printable(file)!r}")
     arguments: dict[str, str] = {}
@@ -133,8 +137,8 @@ def as_velocities(model: Model, values: dict[str, float], option: str) -> np.nda
     for name, value in values.items():
         if name not in model.v_names:
             raise ModelError(
-                f"{option}: joint {name!r} is not a component of v: a loop determines it, or it has several components; v has "
-                f"{', '.join(model.v_names[:12])}{' ...' if model.nv > 12 else ''}"
+                f"{option}: joint {name!r} is not a component of v: a loop determines it, or it has several "
+                f"components; v has {', '.join(model.v_names[:12])}{' ...' if model.nv > 12 else ''}"
             )
         v[model.v_names.index(name)] = value
     return v

@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _start(model: lw.Model, args: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
-    """Return q, (rows, nq), and v, (rows, nv): the requested state, and random ones in all rows but the first.
+    """Return q, (rows, nq), and v, (rows, nv): the requested state, and random ones in all rows but the
+    first.
 
     With contact, free bases are moved vertically until they touch the ground, unless their position is set.
     """

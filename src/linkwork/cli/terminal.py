@@ -66,7 +66,8 @@ def working(task: str, stream: TextIO | None = None, *, patience: float = PATIEN
     On a terminal the line is updated; elsewhere it is printed once.
     """
     out: TextIO = sys.stderr if stream is None else stream
-    progress, done = Progress(task), threading.Event()
+    progress = Progress(task)
+    done = threading.Event()
     live = bool(getattr(out, "isatty", lambda: False)())
 
     def tell() -> None:

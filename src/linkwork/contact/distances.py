@@ -120,7 +120,8 @@ def _named(model: Model, pairs: Any) -> list[tuple[Geometry, Geometry]]:
         isinstance(pair, (tuple, list)) and len(pair) == 2 and all(map(_is_name, pair)) for pair in several
     ):
         raise ModelError(
-            f"distance: pairs: expected pairs of names or geometries, such as [('hand', 'table')], got {pairs!r}"
+            "distance: pairs: expected pairs of names or geometries, such as [('hand', 'table')], got "
+            f"{pairs!r}"
         )
     return [both for a, b in several for both in combinations(named_shapes(model, a), named_shapes(model, b))]
 

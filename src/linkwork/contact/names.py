@@ -29,6 +29,7 @@ def _point(model: Model, name: str, solid: list[Geometry]) -> Geometry:
         frame = model.frame(name)
     except ModelError:
         known = [*(each.name for each in solid), *(frame.name for frame in model.frames)]
-        message = f"Contacts: {printable(model.name)} has no shape, link or frame named {name!r}{did_you_mean(name, known)}"
+        message = f"Contacts: {printable(model.name)} has no shape, link or frame named {name!r}"
+        message += did_you_mean(name, known)
         raise ModelError(message) from None
     return Geometry(name, frame.body, frame.place, "point", link=name)

@@ -286,7 +286,9 @@ def untested(one: Geometry, other: Geometry) -> str:
                 message = f"shape {each.name!r}: the {problem} and can touch nothing: {remedy}"
                 example = "lw.Geometry(name, link=link, shape='sphere', size=(r,))"
                 return f"{message}; or name another in its place, such as {example}"
-    return f"{one.name!r} and {other.name!r}, a {one.shape} and a {other.shape}, cannot be tested against each other: {REMEDY}"
+    names = f"{one.name!r} and {other.name!r}"
+    shapes = f"a {one.shape} and a {other.shape}"
+    return f"{names}, {shapes}, cannot be tested against each other: {REMEDY}"
 
 
 def _taking_part(model: Model, shapes: Any) -> list[Geometry]:

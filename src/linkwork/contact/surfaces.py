@@ -1,4 +1,6 @@
-"""Surfaces that points and balls can touch: signed distance and normal at a point, over numbers or symbols."""
+"""Surfaces that points and balls can touch: signed distance and normal at a point,
+over numbers or symbols.
+"""
 
 from __future__ import annotations
 

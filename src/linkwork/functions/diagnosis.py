@@ -326,7 +326,9 @@ def _along_axes(R: Any) -> bool:
 
 
 def _suggestions(model: Model, costs: list[ClusterCost] | tuple[ClusterCost, ...]) -> Iterator[Suggestion]:
-    """Yield clusters whose loops are cheaper constrained, of the costliest ones with loops that depend on q."""
+    """Yield clusters whose loops are cheaper constrained, of the costliest ones with loops that
+    depend on q.
+    """
     if not model.embedded:
         return
     dense: dict[

@@ -14,7 +14,9 @@ SMALL_PART = 1e-3  # of a direction, relative to entries' sizes, below which a c
 
 @dataclass(frozen=True)
 class Direction:
-    """A combination of parameters along which no residual changes: coefficients of a change of entries, by label."""
+    """A combination of parameters along which no residual changes: coefficients of a change of entries,
+    by label.
+    """
 
     coefficients: dict[str, float]
 
@@ -30,7 +32,8 @@ class Direction:
 def covariance(information: Information, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the covariance of entries and their directions that are not identifiable, (entries, directions).
 
-    `rate` is the derivative of entries by coordinates. Along those directions the covariance is that of fixed values.
+    `rate` is the derivative of entries by coordinates. Along those directions the covariance is that of fixed
+    values.
     """
     scale = np.where(information.scale > 0.0, information.scale, 1.0)
     unit = information.H / np.outer(scale, scale)

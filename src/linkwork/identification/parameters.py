@@ -213,8 +213,10 @@ class Parameters:
                 pair = prior if isinstance(prior, tuple) else (mean[places], prior)
                 center, spread = (np.broadcast_to(np.asarray(x, dtype=float), (len(places),)) for x in pair)
             except (TypeError, ValueError):
-                message = f"priors: {name!r}: expected a standard deviation or (mean, standard deviation), got {prior!r}"
-                raise LinkworkError(message) from None
+                raise LinkworkError(
+                    f"priors: {name!r}: expected a standard deviation or (mean, standard deviation), "
+                    f"got {prior!r}"
+                ) from None
             if not ((spread > 0.0).all() and np.isfinite(center).all()):
                 raise LinkworkError(
                     f"priors: {name!r}: expected finite means and positive deviations, got {prior!r}"

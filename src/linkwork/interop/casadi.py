@@ -29,7 +29,8 @@ casadi: Any = needed("casadi", extra="casadi")
 _OPERATIONS = {
     **UNSCALED,
     "const": lambda x: casadi.SX(x),
-    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
+    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x,
+    y: x / y,
     "neg": lambda x: -x, "fma": lambda x, y, z: x * y + z, "sqrt": casadi.sqrt, "abs": casadi.fabs,
     "min": casadi.fmin, "max": casadi.fmax, "rint": lambda x: casadi.floor(x + 0.5),
     "lt": lambda x, y: x < y, "le": lambda x, y: x <= y, "eq": lambda x, y: x == y,

@@ -70,7 +70,8 @@ def torques(model: Model, largest: Any = None) -> Action:
     driven = np.flatnonzero(np.isfinite(efforts) & (efforts > 0.0))
     if not len(driven):
         raise ModelError(
-            f"torques: no independent joint of {printable(model.name)} has a maximum effort; pass largest=, (nv,)"
+            f"torques: no independent joint of {printable(model.name)} has a maximum effort; pass largest=, "
+            "(nv,)"
         )
     scale = np.zeros((len(driven), model.nv))
     scale[np.arange(len(driven)), driven] = efforts[driven]
@@ -88,7 +89,8 @@ def joint_targets(model: Model, kp: Any, kd: Any, *, around: Any, reach: Any = 0
     driven = [k for k, name in enumerate(model.v_names) if name in q_index and stiffness[k] > 0.0]
     if not driven:
         raise ModelError(
-            f"joint_targets: no independent joint of {printable(model.name)} has one velocity and a kp above zero"
+            f"joint_targets: no independent joint of {printable(model.name)} has one velocity and a kp above "
+            "zero"
         )
     mask = np.isin(np.arange(model.nv), driven)
     stiffness = stiffness * mask

@@ -142,7 +142,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         if not isinstance(worlds, (int, np.integer)) or worlds < 1:
             raise ModelError(f"VectorEnv: worlds: expected an integer of at least 1, got {worlds!r}")
         _check(dt, decimation, duration, device, dtype)
-        self.model, self.num_envs, self.dtype = model, int(worlds), dtype
+        self.model = model
+        self.num_envs = int(worlds)
+        self.dtype = dtype
         self.metadata = {"autoreset_mode": AUTORESETS[autoreset], "render_modes": []}
         self._library = array_library(arrays, device="cuda" if device == "cuda" else "cpu", dtype=dtype)
         self._rollout_options: dict[str, Any] = {
@@ -178,7 +180,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         self._set_spaces()
 
     def _set_spaces(self) -> None:
-        """Set the spaces from observations of a first state, without drawing from the environment's generator."""
+        """Set the spaces from observations of a first state, without drawing from the
+        environment's generator.
+        """
         rng = np.random.default_rng(0)
         self._worlds = self._reset_worlds(self._empty_worlds(), np.arange(self.num_envs), rng)
         if "contacts" in self._rollout_options:
@@ -236,7 +240,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         if result.shape != (self.num_envs,) or result.dtype != bool:
             message = f"{result.dtype} of shape {result.shape}"
             raise ShapeError(
-                f"VectorEnv: options['reset_mask']: expected a boolean array of shape ({self.num_envs},), got {message}"
+                f"VectorEnv: options['reset_mask']: expected a boolean array of shape ({self.num_envs},), "
+                f"got {message}"
             )
         return result
 
@@ -320,7 +325,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         for name, x, size in (("q", q, self.model.nq), ("v", v, self.model.nv)):
             if x.shape != (count, size):
                 raise ShapeError(f"VectorEnv: reset: {name}: expected shape ({count}, {size}), got {x.shape}")
-        self._q, self._v = library.with_rows(self._q, selected, q), library.with_rows(self._v, selected, v)
+        self._q = library.with_rows(self._q, selected, q)
+        self._v = library.with_rows(self._v, selected, v)
         if self._impulse_count:
             self._impulses = library.with_rows(
                 self._impulses, selected, np.zeros((count, self._impulse_count))
@@ -339,12 +345,14 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         drawn = {name: np.asarray(x, dtype=float) for name, x in self._randomise(rng, len(selected)).items()}
         if self._parameters and set(drawn) != set(self._parameters):
             raise ModelError(
-                f"VectorEnv: randomise: expected the parameters {', '.join(self._parameters)}, got {', '.join(drawn)}"
+                f"VectorEnv: randomise: expected the parameters {', '.join(self._parameters)}, got "
+                f"{', '.join(drawn)}"
             )
         for name, x in drawn.items():
             if x.shape[:1] != (len(selected),):
                 raise ShapeError(
-                    f"VectorEnv: randomise: {printable(name)}: expected shape ({len(selected)}, ...), got {x.shape}"
+                    f"VectorEnv: randomise: {printable(name)}: expected shape ({len(selected)}, ...), got "
+                    f"{x.shape}"
                 )
             old = self._parameters.get(name)
             old = self._library.native(np.zeros((self.num_envs, *x.shape[1:]))) if old is None else old

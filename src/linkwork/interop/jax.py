@@ -196,7 +196,8 @@ def _target(source: Source, dtype: str, platform: str) -> str:
     key = (id(source), dtype, platform)
     if key not in _targets:
         content = source.identity or source.program.digest
-        name = f"linkwork_{source.name}_{hashlib.sha256(repr((content, dtype, platform)).encode()).hexdigest()[:32]}"
+        digest = hashlib.sha256(repr((content, dtype, platform)).encode()).hexdigest()[:32]
+        name = f"linkwork_{source.name}_{digest}"
         if name not in {known for _, known in _targets.values()}:
             capsule = ctypes.pythonapi.PyCapsule_New
             capsule.restype = ctypes.py_object

@@ -50,7 +50,8 @@ def matched(
         if kinds.get(result.kind) is not type(ours.kind):
             kind_name = type(ours.kind).__name__
             raise ModelError(
-                f"joint {ours.name!r} is {kind_name} in {printable(model.name)}, but {result.kind} in the {peer} model"
+                f"joint {ours.name!r} is {kind_name} in {printable(model.name)}, but {result.kind} in the "
+                f"{peer} model"
             )
         pairs.append((ours, result))
     for name in by_name:

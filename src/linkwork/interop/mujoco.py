@@ -53,7 +53,8 @@ class States:
                     names, mj_model.jnt_type, mj_model.jnt_qposadr, mj_model.jnt_dofadr
                 )
             ]
-            self.nq, self.nv = int(mj_model.nq), int(mj_model.nv)  # there
+            self.nq = int(mj_model.nq)
+            self.nv = int(mj_model.nv)  # there
         except AttributeError:
             raise ModelError(f"expected a MuJoCo model, got {type(mj_model).__name__}") from None
         self._model = model
@@ -68,7 +69,8 @@ class States:
         for ours, _ in self._pairs:
             if isinstance(ours.kind, Free) and ours.parent != GROUND:
                 raise ModelError(
-                    f"joint {ours.name!r} of {printable(model.name)} is free, but not on the world: MuJoCo has no such joint"
+                    f"joint {ours.name!r} of {printable(model.name)} is free, but not on the world: MuJoCo "
+                    "has no such joint"
                 )
 
     def q_to(self, q: Any) -> np.ndarray:
@@ -167,7 +169,9 @@ class States:
         return T
 
     def _shift(self, v: Any) -> np.ndarray:
-        """Return what our acceleration lacks of the rate of a velocity in world axes: w × v of a free joint."""
+        """Return what our acceleration lacks of the rate of a velocity in world axes:
+        w × v of a free joint.
+        """
         v = rows(v, self._nv, "v")
         shift = np.zeros(v.shape)
         for ours, joint in self._pairs:
@@ -209,7 +213,9 @@ def _world_axes(joint: PlacedJoint, q: np.ndarray) -> np.ndarray:
 
 
 def _quaternion(pose: Pose) -> np.ndarray:
-    """Return x y z w of a constant pose's rotation: of the four formulas, the one that divides by the most."""
+    """Return x y z w of a constant pose's rotation: of the four formulas,
+    the one that divides by the most.
+    """
     R = np.asarray(pose.R, dtype=float)
     K = np.array([
         [1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]],

@@ -16,5 +16,6 @@ def needed(name: str, *, extra: str) -> Any:
         if error.name != name:
             raise
         raise MissingPackageError(
-            f"linkwork.interop.{extra} needs the package {name}, which is not installed: pip install 'linkwork[{extra}]'"
+            f"linkwork.interop.{extra} needs the package {name}, which is not installed: pip install "
+            f"'linkwork[{extra}]'"
         ) from None

@@ -59,7 +59,8 @@ class States:
             theirs = [PeerJoint(name, joint.shortname(), joint.idx_q, joint.idx_v) for name, joint in joints]
         except AttributeError:
             raise ModelError(f"expected a Pinocchio model, got {type(pin_model).__name__}") from None
-        self.nq, self.nv = int(pin_model.nq), int(pin_model.nv)  # there
+        self.nq = int(pin_model.nq)
+        self.nv = int(pin_model.nv)  # there
         self._our_nq = model.nq
         self._our_nv = model.nv_spanning
         copied: list[tuple[int, int]] = []  # places in q: here, there

@@ -45,7 +45,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **UNSCALED,
     "exponent": lambda x: sympy.Integer(0), "pow2": lambda k: sympy.Integer(2) ** k,
     "const": _number,
-    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
+    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x,
+    y: x / y,
     "neg": lambda x: -x, "fma": lambda x, y, z: x * y + z, "sqrt": sympy.sqrt, "abs": sympy.Abs,
     "min": sympy.Min, "max": sympy.Max, "rint": lambda x: sympy.floor(x + sympy.Rational(1, 2)),
     "lt": sympy.Lt, "le": sympy.Le, "eq": sympy.Eq, "and": sympy.And, "or": sympy.Or, "not": sympy.Not,
@@ -116,7 +117,8 @@ def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: A
     source = source_of(fn, model, options)
     if size(source.program) > _MOST:
         raise LimitError(
-            f"{source.name} has {size(source.program)} operations for this model: too many to be read ({_MOST})"
+            f"{source.name} has {size(source.program)} operations for this model: too many to be read "
+            f"({_MOST})"
         )
     arrays = [_symbols(array.name, array.shape) for array in source.program.inputs]
     outputs = _evaluate(source, arrays)

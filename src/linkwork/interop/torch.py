@@ -52,7 +52,8 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
         return result[0] if len(result) == 1 else tuple(result)
 
     call.__name__ = call.__qualname__ = source.name
-    call.__doc__ = f"{source.kernel()!r}, for PyTorch: ({', '.join(names)}) -> {', '.join(a.name for a in source.outputs)}."
+    outputs = ", ".join(array.name for array in source.outputs)
+    call.__doc__ = f"{source.kernel()!r}, for PyTorch: ({', '.join(names)}) -> {outputs}."
     signature = signature_of(names)
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.operator = operator  # type: ignore[attr-defined]
@@ -202,7 +203,9 @@ def _gradients(
 
 
 def _transformed(source: Source) -> Callable[[Tensors], Tensors]:
-    """Return the call for transformations of torch.func, which do not see through operators of torch.library."""
+    """Return the call for transformations of torch.func, which do not see through operators of
+    torch.library.
+    """
 
     class Call(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod

@@ -1,4 +1,6 @@
-"""Unwrapping of angles of which a peer keeps cosine and sine only: how many whole revolutions they have made."""
+"""Unwrapping of angles of which a peer keeps cosine and sine only:
+how many whole revolutions they have made.
+"""
 
 from __future__ import annotations
 

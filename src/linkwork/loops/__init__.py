@@ -1,1 +1,3 @@
-"""Topology and mobility: clusters, loop closure, ranks of constraint Jacobians, and independent velocities."""
+"""Topology and mobility: clusters, loop closure, ranks of constraint Jacobians,
+and independent velocities.
+"""

@@ -259,7 +259,8 @@ class ClusterAnalysis:
             rank = Rank(len(rows), rows, np.zeros(len(J)) if first.exact else missed, cut, True)
         slack = slack_of_rows(problem, rank, rank.used)
         return replace(
-            cluster, rows=tuple(rank.rows), count=len(J), slack=slack, gaps=_gaps(problem, rank) if slack else (),
+            cluster, rows=tuple(rank.rows), count=len(J), slack=slack,
+            gaps=_gaps(problem, rank) if slack else (),
             closed=_own(self.model, cluster, first.q), overdetermined=rank.used,
         )  # fmt: skip
 
@@ -305,7 +306,8 @@ class ClusterAnalysis:
             raise singular_everywhere(model, cluster, free, mobility) if mobility < free else error from None
         made = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(rank.rows), count=len(J), slack=slack,
-            gaps=_gaps(problem, rank) if slack else (), closed=_own(model, cluster, states[0].q), overdetermined=used,
+            gaps=_gaps(problem, rank) if slack else (), closed=_own(model, cluster, states[0].q),
+            overdetermined=used,
         )  # fmt: skip
         if used:
             made = replace(made, overdetermined=sufficient_rows(model, made, states[0].q))

@@ -342,9 +342,9 @@ def walk(manifold: ClosureManifold, start: np.ndarray, way: np.ndarray) -> Itera
 
     It ends where the way is done, or before a singularity of the coordinates (their conditioning is poor, or
     an orientation would change), a limit of a joint, or the end of what can be closed. Waypoints are closed
-    up to a part of a step: `ClosureManifold.corrected` closes those that are wanted. For constrained loops the
-    way is a change of all velocities, of which the part along the manifold is walked until nothing of it is
-    left.
+    up to a part of a step: `ClosureManifold.corrected` closes those that are wanted. For constrained loops
+    the way is a change of all velocities, of which the part along the manifold is walked until nothing of it
+    is left.
     """
     free = manifold.blocks is None
     start_values = start[manifold.coordinates]

@@ -159,7 +159,9 @@ class _One:
 
 
 class _Two:
-    """By the adjugate: forward errors are those that the condition allows, for rows and columns of any scale."""
+    """By the adjugate: forward errors are those that the condition allows,
+    for rows and columns of any scale.
+    """
 
     def __init__(self, A: np.ndarray, size: float | None) -> None:
         """`size` is that of the products in its determinant, if it is known."""

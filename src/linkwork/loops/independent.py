@@ -37,7 +37,9 @@ class SingularChoice(ModelError):
 
 
 class Reached(NamedTuple):
-    """A closed state q, (nq,), and the unit-free equations K, (rank, size), that are kept of a cluster there."""
+    """A closed state q, (nq,), and the unit-free equations K, (rank, size),
+    that are kept of a cluster there.
+    """
 
     q: np.ndarray
     K: np.ndarray
@@ -252,7 +254,9 @@ def _walks(walker: Walker, q: np.ndarray) -> list[Walk]:
 
 
 class Walker:
-    """Walks along the closed states of a cluster: steps in the null space of K, and Gauss-Newton corrections."""
+    """Walks along the closed states of a cluster: steps in the null space of K,
+    and Gauss-Newton corrections.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""Scales that free a cluster's loop equations of units, so that their conditioning does not depend on metres."""
+"""Scales that free a cluster's loop equations of units, so that their conditioning does not
+depend on metres.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ HELD = 1e-6  # of its usual size: by how much a body deforms where joints move b
 
 
 class Scales(NamedTuple):
-    """Scales of equations, (count,), and velocities, (size,), that make diag(rows) K diag(columns) unit-free."""
+    """Scales of equations, (count,), and velocities, (size,),
+    that make diag(rows) K diag(columns) unit-free.
+    """
 
     rows: np.ndarray
     columns: np.ndarray

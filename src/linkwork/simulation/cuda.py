@@ -30,7 +30,8 @@ Arrays = dict[str, tuple[Any, tuple[int, ...]]]  # each with the shape of one ro
 
 
 def rollout_on_gpu(
-    model: Model, q: Any, v: Any, tau: Any, control: Control, control_arrays: Arrays, parameters: dict[str, Any], *,
+    model: Model, q: Any, v: Any, tau: Any, control: Control, control_arrays: Arrays,
+    parameters: dict[str, Any], *,
     dt: float, steps: int, record_every: int, integrator: Any, dtype: str,
     contacts: Laws | None = None, warm_start: Any = None, earlier: Any = None,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
@@ -78,7 +79,8 @@ class _Arguments:
 
 
 def _arguments(
-    model: Model, q: Any, v: Any, tau: Any, control: Control, control_arrays: Arrays, parameters: dict[str, Any], *,
+    model: Model, q: Any, v: Any, tau: Any, control: Control, control_arrays: Arrays,
+    parameters: dict[str, Any], *,
     steps: int, dtype: str, contacts: Laws | None, warm_start: Any,
 ) -> _Arguments:  # fmt: skip
     coefficients = [name for name in COEFFICIENTS if name in parameters and contacts is not None]
@@ -119,7 +121,8 @@ class _GpuRollout:
     """Arrays of one rollout on the GPU and the calls of its kernel."""
 
     def __init__(
-        self, model: Model, control: Control, kernel: CudaKernel, arguments: _Arguments, memory: Memory, device: Any,
+        self, model: Model, control: Control, kernel: CudaKernel, arguments: _Arguments, memory: Memory,
+        device: Any,
         library: Library | None,
     ) -> None:  # fmt: skip
         self.model = model
@@ -156,7 +159,8 @@ class _GpuRollout:
         return results
 
     def take_steps(
-        self, results: Mapping[str, _Result], dt: float, calls: list[tuple[int, int, int | None]], is_held: np.ndarray
+        self, results: Mapping[str, _Result], dt: float, calls: list[tuple[int, int, int | None]],
+        is_held: np.ndarray
     ) -> None:  # fmt: skip
         """Call the kernel for each of `calls` (see `segments`); rows that are held, (rows,), take no step.
 

@@ -44,7 +44,8 @@ class FinalStates:
         return open_rows(self.model, q, self._parameters(rows), dtype=str(np.dtype(self.kernel.dtype)))
 
     def status(
-        self, before: np.ndarray, unclosed: np.ndarray, step_counts: int, carried: int | None, width: int, dt: float,
+        self, before: np.ndarray, unclosed: np.ndarray, step_counts: int, carried: int | None, width: int,
+        dt: float,
         steps: int, integrator: Any,
     ) -> np.ndarray:  # fmt: skip
         """Return the status of all rows, (rows,).

@@ -42,7 +42,9 @@ def implicit_parameters(model: Model, parameters: Mapping[str, Any], dt: float) 
 
 
 def _table(model: Model, parameters: Mapping[str, Any], word: str) -> np.ndarray:
-    """Return a parameter of all velocities of the tree, (..., nv_spanning), where all or some may be given."""
+    """Return a parameter of all velocities of the tree, (..., nv_spanning),
+    where all or some may be given.
+    """
     result: np.ndarray = model.parameters()[word]
     for name in (name for name in parameters if parse(name)[0] == word):
         value = np.asarray(parameters[name], dtype=float)

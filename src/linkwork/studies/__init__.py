@@ -1,4 +1,6 @@
-"""Parameter studies: samplers, tasks, reductions, executors and folders, from one process to a Ray cluster."""
+"""Parameter studies: samplers, tasks, reductions, executors and folders,
+from one process to a Ray cluster.
+"""
 
 from linkwork.studies.distributions import (
     Choice,

@@ -83,7 +83,9 @@ def add_compensated(
 
 
 def sum_blocks(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the compensated sums over axis 1 of x, (blocks, size, ...): upper and lower half, over and over."""
+    """Return the compensated sums over axis 1 of x, (blocks, size, ...): upper and lower half,
+    over and over.
+    """
     size = 1 << (x.shape[1] - 1).bit_length() if x.shape[1] else 1
     if size != x.shape[1]:
         x = np.concatenate([x, np.zeros((len(x), size - x.shape[1], *x.shape[2:]))], axis=1)

@@ -59,7 +59,9 @@ class Sampler:
         """Raise StudyError if the sampler cannot serve the space."""
 
     def draw(self, space: Space, first: int, rows: int) -> Values:
-        """Return what samples `first` to `first + rows - 1` are made of, an array of rows for each quantity."""
+        """Return what samples `first` to `first + rows - 1` are made of,
+        an array of rows for each quantity.
+        """
         raise NotImplementedError
 
     def assign(self, space: Space, model: int, drawn: Values) -> Values:

@@ -165,7 +165,8 @@ def write_atomically(path: Path, data: bytes) -> None:
             else error.strerror or str(error)
         )
         raise StudyError(
-            f"study: cannot write {path}: {reason}; files written before are valid, continue with lw.Study.resume(folder)"
+            f"study: cannot write {path}: {reason}; files written before are valid, continue with "
+            "lw.Study.resume(folder)"
         ) from error
 
 
@@ -216,7 +217,8 @@ def check_manifest(path: Path, manifest: dict[str, Any], study: Study) -> None:
     """Raise StudyError if a folder belongs to another study, naming what differs."""
     if manifest["linkwork"] != __version__:
         raise StudyError(
-            f"study: folder {path} was written by linkwork {manifest['linkwork']}, this is {__version__}: bits may differ"
+            f"study: folder {path} was written by linkwork {manifest['linkwork']}, this is {__version__}: "
+            "bits may differ"
         )
     if manifest["digest"] == study.digest:
         return
@@ -246,8 +248,8 @@ def pickled_study(study: Study, *, required: bool) -> bytes | None:
             else "; pip install 'linkwork[study]' for functions defined in scripts"
         )
         raise StudyError(
-            f"study: cannot be sent to other processes ({type(error).__name__}: {error}): expected functions that can be "
-            f"pickled{hint}"
+            f"study: cannot be sent to other processes ({type(error).__name__}: {error}): expected functions "
+            f"that can be pickled{hint}"
         ) from None
 
 

@@ -1,4 +1,6 @@
-"""Pictures of a study: distributions of outputs, pairs of quantities and outputs, films of extreme samples."""
+"""Pictures of a study: distributions of outputs, pairs of quantities and outputs,
+films of extreme samples.
+"""
 
 from __future__ import annotations
 

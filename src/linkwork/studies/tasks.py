@@ -127,7 +127,8 @@ class RolloutTask(Task):
                 )
         if callable(self.tau):
             raise StudyError(
-                "RolloutTask: tau: expected joint forces or lw.PD, got a function; give policy=, which is traced"
+                "RolloutTask: tau: expected joint forces or lw.PD, got a function; give policy=, which is "
+                "traced"
             )
         for name, least in (("steps", 1), ("record_every", 1)):
             value = getattr(self, name)

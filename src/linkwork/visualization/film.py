@@ -97,7 +97,10 @@ def film(
 
 
 def checked_suffix(path: Path) -> str:
-    """Return the suffix of a film or picture; raise if it is unknown or the package that writes it is missing."""
+    """Return the suffix of a film or picture.
+
+    Raise if it is unknown or the package that writes it is missing.
+    """
     suffix = path.suffix.lower()
     if suffix not in (".gif", ".mp4", ".svg", ".png"):
         raise ModelError(f"film: expected a .gif, .mp4, .svg or .png file, got {printable(path.name)}")

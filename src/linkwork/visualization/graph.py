@@ -56,7 +56,8 @@ class _Graph:
         self.joints = {GROUND: ""}
         for j in model.joints:
             self.joints[j.child] = (
-                f"{type(j.kind).__name__.lower()} {printable(j.name, LONGEST)}{self._mark(j.v_names, j.child)}"
+                f"{type(j.kind).__name__.lower()} "
+                f"{printable(j.name, LONGEST)}{self._mark(j.v_names, j.child)}"
             )
         self.width = 22 + max(LETTER * len(n) for n in self.names.values())
         self.width = max(self.width, 22 + max(SMALL * len(n) for n in self.joints.values()))
@@ -92,9 +93,10 @@ class _Graph:
             for n, (key, text) in enumerate(legend)
         ]
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:.0f} {h:.0f}" font-family="Helvetica, Arial, sans-serif" '
-            f'font-size="12" fill="{INK}"><rect width="{w:.0f}" height="{h:.0f}" fill="#ffffff"/>'
-            f'<text x="{MARGIN + self.width + 16:.0f}" y="{MARGIN + 4 + ROW * 0.5:.0f}" fill="{GREY}">{title}</text>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:.0f} {h:.0f}" font-family="Helvetica, '
+            f'Arial, sans-serif" font-size="12" fill="{INK}"><rect width="{w:.0f}" height="{h:.0f}" '
+            f'fill="#ffffff"/><text x="{MARGIN + self.width + 16:.0f}" y="{MARGIN + 4 + ROW * 0.5:.0f}" '
+            f'fill="{GREY}">{title}</text>'
             + "".join([*self._lines(), *arcs, *map(self._box, self.names), *keys])
             + "</svg>\n"
         )
@@ -102,7 +104,8 @@ class _Graph:
     def _lines(self) -> Iterator[str]:
         for joint in self.model.joints:
             (x0, y0), (x1, y1) = self.at(joint.parent), self.at(joint.child)
-            yield f'<path d="M{x0 + 10} {y0 + HIGH / 2} V{y1} H{x1}" fill="none" stroke="{GREY}" stroke-width="1.4"/>'
+            line = f"M{x0 + 10} {y0 + HIGH / 2} V{y1} H{x1}"
+            yield f'<path d="{line}" fill="none" stroke="{GREY}" stroke-width="1.4"/>'
 
     def _box(self, body: int) -> str:
         x, y = self.at(body)
@@ -111,7 +114,8 @@ class _Graph:
         stroke = f'stroke="{RED}" stroke-width="2.5"' if body in self.impossible else f'stroke="{GREY}"'
         below = _text(x + 10, y + 12, joint, size=10, fill=GREY) if joint else ""
         return (
-            f'<g><title>{escape(joint.rstrip("*"))}</title><rect x="{x}" y="{y - HIGH / 2}" width="{self.width:.0f}" '
+            f'<g><title>{escape(joint.rstrip("*"))}</title><rect x="{x}" y="{y - HIGH / 2}" '
+            f'width="{self.width:.0f}" '
             f'height="{HIGH}" rx="5" fill="{fill}" {stroke}/>'
             f"{_text(x + 10, y - 2 if joint else y + 4, self.names[body])}{below}</g>"
         )
@@ -128,7 +132,8 @@ class _Graph:
             x1 = x1 + self.width
             out = max(x0, x1) + 24 + 0.12 * abs(y1 - y0)
             yield (
-                f'<path d="M{x0:.0f} {y0:.0f} C{out:.0f} {y0:.0f} {out:.0f} {y1:.0f} {x1:.0f} {y1:.0f}" fill="none" '
+                f'<path d="M{x0:.0f} {y0:.0f} C{out:.0f} {y0:.0f} {out:.0f} {y1:.0f} {x1:.0f} {y1:.0f}" '
+                'fill="none" '
                 f'stroke="{tint}" stroke-width="1.4" stroke-dasharray="{dashes}">'
                 f"<title>{escape(plain(loop.name))}</title></path>"
             )
@@ -160,7 +165,8 @@ class _Graph:
             yield _text(13, 5, "*"), "a joint whose velocity is independent, in a loop"
         for number, cluster in enumerate(self.looped):
             names = [plain(name) for k in cluster.bodies for name in model.joints[k].v_names]
-            message = f"cluster of {join_names([loop_kind(c) + ' ' + printable(c.name, 24) for c in cluster.constraints], 3)}: "
+            loops = [loop_kind(c) + " " + printable(c.name, 24) for c in cluster.constraints]
+            message = f"cluster of {join_names(loops, 3)}: "
             message += f"{count(cluster.count, 'equation')}, rank {len(cluster.rows)}, "
             message += f"{cluster.count - len(cluster.rows)} redundant; "
             message += f"independent: {join_names([names[c] for c in cluster.independent], 6) or 'none'}"

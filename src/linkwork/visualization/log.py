@@ -25,7 +25,8 @@ def as_log(model: Model, source: Any, *, row: int = 0) -> Log:
     words = _words(source)
     if "q" not in words:
         raise ModelError(
-            f"a log needs 'q'{did_you_mean('q', words)}: it has {', '.join(map(printable, words)) or 'nothing'}"
+            f"a log needs 'q'{did_you_mean('q', words)}: it has "
+            f"{', '.join(map(printable, words)) or 'nothing'}"
         )
     q = _row(words["q"], 2, row)
     if q.ndim != 2 or q.shape[1] != model.nq or not len(q):

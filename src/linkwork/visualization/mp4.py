@@ -18,8 +18,8 @@ def ffmpeg() -> str:
         import imageio_ffmpeg
     except ImportError:
         raise MissingPackageError(
-            "a film as .mp4 needs the package imageio-ffmpeg, which is not installed: pip install 'linkwork[film]'; "
-            "an .svg needs no package"
+            "a film as .mp4 needs the package imageio-ffmpeg, which is not installed: pip install "
+            "'linkwork[film]'; an .svg needs no package"
         ) from None
     return str(imageio_ffmpeg.get_ffmpeg_exe())
 

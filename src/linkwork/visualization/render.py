@@ -1,4 +1,6 @@
-"""A small renderer without a browser and without a GPU: triangles in perspective, shaded, those behind first."""
+"""A small renderer without a browser and without a GPU: triangles in perspective, shaded,
+those behind first.
+"""
 
 from __future__ import annotations
 
@@ -173,9 +175,11 @@ def visible(camera: Camera, solids: Sequence[tuple[Mesh, tuple[int, int, int]]])
 def as_svg(triangles: Triangles, width: int, height: int, *, title: str = "") -> str:
     """Return the picture as SVG."""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}">',
         f"<title>{title}</title>" if title else "",
-        f'<rect width="{width}" height="{height}" fill="#{"".join(f"{c:02x}" for c in PAPER)}"/><g stroke-width="0.6">',
+        f'<rect width="{width}" height="{height}" fill="#{"".join(f"{c:02x}" for c in PAPER)}"/><g '
+        'stroke-width="0.6">',
     ]
     for corners, colour in zip(triangles.corners.round(1), triangles.colours.astype(int)):
         path = " ".join(f"{x:g},{y:g}" for x, y in corners)

@@ -132,7 +132,8 @@ class Sliders:
     def _place(self, name: str) -> int:
         if name not in self._places:
             raise ModelError(
-                f"{printable(self.model.name)} has no independent coordinate {name!r}{did_you_mean(name, self._places)}"
+                f"{printable(self.model.name)} has no independent coordinate "
+                f"{name!r}{did_you_mean(name, self._places)}"
             )
         return self._places[name]
 

@@ -93,7 +93,8 @@ def _check_host(host: str) -> None:
             tried.bind(address)
     except (OSError, UnicodeError) as error:
         raise ModelError(
-            f"view: host {printable(host)!r} is not an address of this machine, such as 127.0.0.1 or 0.0.0.0: {error}"
+            f"view: host {printable(host)!r} is not an address of this machine, such as 127.0.0.1 or "
+            f"0.0.0.0: {error}"
         ) from None
 
 
@@ -210,7 +211,8 @@ class Viewer:
             path = f"/bodies/{body.index}"
             mesh = self.scene.meshes[k]
             solid = self.scene.inertias[k]
-            self._bodies[k] = add.add_mesh_simple(f"{path}/mesh", mesh.vertices, mesh.faces, color=self.scene.colours[k],
+            self._bodies[k] = add.add_mesh_simple(f"{path}/mesh", mesh.vertices, mesh.faces,
+                color=self.scene.colours[k],
                                                   flat_shading=True, side="double")  # fmt: skip
             self._ellipsoids[k] = add.add_mesh_simple(
                 f"{path}/inertia", solid.vertices, solid.faces, color=GREEN, opacity=0.4
@@ -313,7 +315,8 @@ class Viewer:
         with self._server.atomic(), self._quietly():
             for k, pose in enumerate(poses):
                 for handle in (self._bodies[k], self._ellipsoids[k], self._frames[k]):
-                    handle.position, handle.wxyz = pose[:3, 3], _wxyz(pose[:3, :3])
+                    handle.position = pose[:3, 3]
+                    handle.wxyz = _wxyz(pose[:3, :3])
                 self._bodies[k].visible = self._shown["bodies"]
                 self._bodies[k].color = self.scene.colours[k] if self._shown["clusters"] else GREY
                 self._ellipsoids[k].visible, self._frames[k].visible = (

@@ -118,5 +118,7 @@ def _turned(moments: np.ndarray, A: np.ndarray, size: int) -> np.ndarray:
         P[i, j] = moments[i] @ A[j]
         P[j, i] = -P[i, j]
     result: Any = np.zeros((6, 6), dtype=object)
-    result[:3, :3], result[:3, 3:], result[3:, :3] = P, np.eye(3), np.eye(3)
+    result[:3, :3] = P
+    result[:3, 3:] = np.eye(3)
+    result[3:, :3] = np.eye(3)
     return result[:size]

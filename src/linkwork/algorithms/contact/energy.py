@@ -167,7 +167,9 @@ def potentials(mechanisms: Sequence[Mechanism], nodes: ModelTree[Any]) -> list[A
 
 
 def weight_on_base(each: Mechanism, nodes: ModelTree[Any], inertia: np.ndarray) -> np.ndarray:
-    """Return the moment and force of gravity on a mechanism that floats, at its base and in its axes, (6,)."""
+    """Return the moment and force of gravity on a mechanism that floats, at its base and in its axes,
+    (6,).
+    """
     assert each.base is not None
     g = each.base.kind.transform(nodes.q[each.base.q_slice]).R.T @ (
         each.base.place.R.T @ np.array(nodes.model.gravity)

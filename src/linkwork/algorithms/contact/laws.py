@@ -260,7 +260,9 @@ class _Disc:
         """Set the disc; `felt` is the change of w by t while other impulses follow it, if that is not T, and
         `least` bounds steps from below.
         """
-        self.T, self.small, self.size = T, small, _largest_eigenvalue(T)
+        self.T = T
+        self.small = small
+        self.size = _largest_eigenvalue(T)
         self.s = self.size if felt is None else _largest_eigenvalue(felt) + least
         self.inverse = _reciprocal(self.s)
         self.inverse_size = _reciprocal(self.size)

@@ -23,10 +23,9 @@ from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.spatial.solve import solve_without_pivots
 
-QUICK, SLOW = (
-    9,
-    20.0,
-)  # steps in which λ follows, and those of the method of multipliers, in turn; twice as many each time
+# steps in which λ follows, and those of the method of multipliers, in turn; twice as many each time
+QUICK = 9
+SLOW = 20.0
 RATES = (1.0, 0.1, 0.01)  # ρ of these in turn, in units of 1 / G
 # what holds impulses where they are, relative to G: so redundant contacts share
 PROXIMAL = 1e-6
@@ -108,7 +107,8 @@ def _disc(
     B: Any = np.zeros((2, 3), dtype=object)
     for i in (0, 1):
         B[i, 0] = where(slips, mu * normal.B[0, 0] * u[i], 0.0)
-    B[0, 1], B[1, 2] = stays - across * u[0] * u[0], stays - across * u[1] * u[1]
+    B[0, 1] = stays - across * u[0] * u[0]
+    B[1, 2] = stays - across * u[1] * u[1]
     B[0, 2] = B[1, 1] = -across * u[0] * u[1]
     return Branch(c, B)
 
@@ -177,7 +177,9 @@ def branches(
                 block.mu,
                 impulse[0],
             )
-            c, B[0, 0], B[1:3, :3] = [normal.c[0], *disc.c], normal.B[0, 0], disc.B
+            c = [normal.c[0], *disc.c]
+            B[0, 0] = normal.B[0, 0]
+            B[1:3, :3] = disc.B
         elif isinstance(block, Rolling):
             disc = _disc(
                 w[at],
@@ -189,7 +191,9 @@ def branches(
                 block.coefficient,
                 impulse[0],
             )
-            c, B[at, 0], B[np.ix_(at, at)] = [*c, *disc.c], disc.B[:, 0], disc.B[:, 1:]
+            c = [*c, *disc.c]
+            B[at, 0] = disc.B[:, 0]
+            B[np.ix_(at, at)] = disc.B[:, 1:]
         elif isinstance(block, Interval):
             normal = _interval(block, w[0], impulse[0], how, soft[0])
             c, B[0, 0] = normal.c, normal.B[0, 0]
@@ -198,7 +202,8 @@ def branches(
             result = _bounded(block, w[at[0]], impulse[at[0]], how, normal, impulse[0])
             if block.normal is not None:
                 B[at[0], 0] = result.B[0, 0]
-            c, B[at[0], at[0]] = [*c, *result.c], result.B[0, 1]
+            c = [*c, *result.c]
+            B[at[0], at[0]] = result.B[0, 1]
     return Branch(c, B)
 
 
@@ -330,12 +335,11 @@ def solve(
     """
     goal, less = (ALONE, ALONE_PROXIMAL) if alone else (1.0, 1.0)
     rows = _Rows(carried, g, blocks)
-    m, D = len(start), len(carried.C)
+    m = len(start)
+    D = len(carried.C)
     single = tolerance(1.0, g) > 1.5
-    last_rate, proximal = (
-        where(single, LAST_RATE_SINGLE, LAST_RATE),
-        where(single, PROXIMAL_SINGLE, less * PROXIMAL),
-    )
+    last_rate = where(single, LAST_RATE_SINGLE, LAST_RATE)
+    proximal = where(single, PROXIMAL_SINGLE, less * PROXIMAL)
     early = where(single, EARLY_SINGLE, proximal)
     start = np.array(start, dtype=object)
     first_f = rows.forces(start)

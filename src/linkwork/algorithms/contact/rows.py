@@ -83,7 +83,10 @@ def count(model: Model, contacts: Contacts | JointLaws) -> int:
 
 
 class Coefficients(NamedTuple):
-    """Coefficients of sliding friction and of restitution, (candidates,) each; None: those of the candidates."""
+    """Coefficients of sliding friction and of restitution, (candidates,) each.
+
+    None: those of the candidates.
+    """
 
     friction: Any = None
     restitution: Any = None
@@ -231,7 +234,9 @@ class _OfCandidate:
 
 class _OfLimit:
     def __init__(self, joint: PlacedJoint, i: int, q: Any) -> None:
-        self.lower, self.upper, self.q = joint.lower[i], joint.upper[i], q
+        self.lower = joint.lower[i]
+        self.upper = joint.upper[i]
+        self.q = q
 
     def __call__(
         self, dt: Any, before: np.ndarray, free: np.ndarray, first: int, part: Any, curved: Any

@@ -173,7 +173,8 @@ def stepped(
         return np.array([*result, *tried, *counts], dtype=object), result[-1] > DEEP
 
     first = np.zeros(sum(sizes), dtype=object)
-    first[places[0]], first[places[6]] = start, np.inf
+    first[places[0]] = start
+    first[places[6]] = np.inf
     last = loop(once, first, limit=PASSES) if again else once(first)[0]
     lam, curved, u, q1, v1, measures, *_, (_, iterations) = (last[place] for place in places)
     end = guarded(model, contacts, at.begun, (q1, v1), u, at.pushes(lam), at.works(lam, u))
@@ -294,7 +295,8 @@ class Step:
         )
         free = before + self.response.gained + J @ self.turning
         self.G, self.free, self.released = without_loops(self.response.G, free, self.size)
-        self.J, self.before = J[: self.size], before[: self.size]
+        self.J = J[: self.size]
+        self.before = before[: self.size]
         if self.bodies is not None:
             self.before, self.free = self.bodies.of_rows(self.before), self.bodies.of_rows(self.free)
 
@@ -466,7 +468,8 @@ class _ByMassMatrix:
         self.Y = self.M.half(J.T)
         self.y = self.M.half(dt * (tau - inverse_dynamics(nodes, np.zeros(nodes.nv), maps=True)))
         scaled = self.M.scaled(self.Y)
-        self.gained, self.G = scaled.T @ self.y, mirrored(self.Y.T @ scaled)
+        self.gained = scaled.T @ self.y
+        self.G = mirrored(self.Y.T @ scaled)
 
     def moved(self, impulses: np.ndarray) -> np.ndarray:
         """Return the change of v in a step, (nv,)."""
@@ -481,7 +484,8 @@ class _BySweeps:
         self.held = held
         self.tau = tau
         self.dt = dt
-        self.gained, self.G = J @ (dt * articulated_body(nodes, tau)), compliance(held)[0]
+        self.gained = J @ (dt * articulated_body(nodes, tau))
+        self.G = compliance(held)[0]
 
     def moved(self, impulses: np.ndarray) -> np.ndarray:
         forces = self.tau + self.held.joint_forces(impulses) * (1.0 / self.dt)

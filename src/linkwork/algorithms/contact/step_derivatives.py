@@ -129,7 +129,8 @@ class StepSolution:
         dt = arrays["dt"]
         made = self._rows(model, arrays)
         nodes, held, _, sizes = made
-        turning, K = turning_axes(model, v), held.jacobian()[sum(sizes) :]
+        turning = turning_axes(model, v)
+        K = held.jacobian()[sum(sizes) :]
 
         def missed(u: Any, lam: Any, held_by: Any) -> np.ndarray:
             a = (u - v) * (1.0 / dt) - turning
@@ -155,7 +156,9 @@ class StepSolution:
         )
 
     def change(self, change: np.ndarray) -> np.ndarray:
-        """Return the changes of u, (nv, columns), for changes of the residual, (2 (nv + loops) + m, columns)."""
+        """Return the changes of u, (nv, columns), for changes of the residual, (2 (nv + loops) + m,
+        columns).
+        """
         n = self.motion.size
         freely = self.motion.change(change[:n])
         moved = self.motion.change(change[n : 2 * n])
@@ -231,7 +234,9 @@ class _Motion:
     """M u = f + Kᵀ μ with K u = 0: how velocities follow forces while loops do not move."""
 
     def __init__(self, M: Factor, K: np.ndarray) -> None:
-        self.M, self.K, self.size = M, K, K.shape[1] + len(K)
+        self.M = M
+        self.K = K
+        self.size = K.shape[1] + len(K)
         self.by_loops = M.solve(K.T)
         self.S = Factor(mirrored(K @ self.by_loops), dependent=REDUNDANT) if len(K) else None
 

@@ -290,7 +290,9 @@ def _equations(model: Model, cluster: Cluster, q: np.ndarray) -> np.ndarray:
 
 
 def rows_of_G(nodes: ModelTree[Any], node: HingeNode, indices: Sequence[int]) -> np.ndarray:
-    """Return G of some velocities of the spanning tree, all of one node, (indices, velocities of the node)."""
+    """Return G of some velocities of the spanning tree, all of one node, (indices,
+    velocities of the node).
+    """
     rows: dict[int, np.ndarray] = {}
     for body in nodes.moving:
         rows |= zip(range(body.joint.v_slice.start, body.joint.v_slice.stop), body.G)

@@ -35,7 +35,9 @@ def tracing(builder: Builder) -> Iterator[None]:
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Compute with plain numbers while the block runs, also within a trace: it adds nothing to the program."""
+    """Compute with plain numbers while the block runs, also within a trace:
+    it adds nothing to the program.
+    """
     builders = _stack.builders
     _stack.builders = []
     try:

@@ -45,7 +45,9 @@ def wrt_names(model: Model | Tree, wrt: Any, arrays: Collection[str], function: 
 
 
 def normalize_wrt(model: Model, wrt: Any, arrays: Sequence[str], function: str) -> dict[str, Any]:
-    """Return the option `wrt` as a tuple of names: of some of these arrays, and of parameters of the model."""
+    """Return the option `wrt` as a tuple of names: of some of these arrays,
+    and of parameters of the model.
+    """
     names = wrt_names(model, wrt, arrays, function)
     if len(set(names)) < len(names):
         raise DifferentiationError(f"{function}: wrt: expected different names, got {wrt!r}")

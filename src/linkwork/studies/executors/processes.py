@@ -1,4 +1,6 @@
-"""Chunks by processes of this machine, each a Python of its own that answers requests on its standard input."""
+"""Chunks by processes of this machine, each a Python of its own that answers requests on its
+standard input.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Chunks as Ray tasks: named, retried where a worker or a node dies, with results through the object store."""
+"""Chunks as Ray tasks: named, retried where a worker or a node dies,
+with results through the object store.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,8 @@ def _pickled(ray: Any, study: Study) -> bytes:
         return data
     except Exception as error:
         raise StudyError(
-            f"study: cannot be sent to Ray ({type(error).__name__}: {error}): expected functions that can be pickled"
+            f"study: cannot be sent to Ray ({type(error).__name__}: {error}): expected functions that can be "
+            "pickled"
         ) from None
 
 

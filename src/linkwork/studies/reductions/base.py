@@ -14,7 +14,10 @@ from linkwork.studies.accumulate import State
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Samples of 2**n neighbouring blocks; arrays are (blocks, size, ...), and the last rows may be padding."""
+    """Samples of 2**n neighbouring blocks.
+
+    Arrays are (blocks, size, ...), and the last rows may be padding.
+    """
 
     index: np.ndarray
     real: np.ndarray

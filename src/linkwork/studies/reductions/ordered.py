@@ -17,8 +17,8 @@ _SIGN = np.int64(-(2**63))
 
 @dataclass(frozen=True, eq=False)
 class ExtremesResult:
-    """The smallest and the largest values, most extreme first, and the samples that have them; how many samples
-    count and do not.
+    """The smallest and the largest values, most extreme first, and the samples that have them; how many
+    samples count and do not.
     """
 
     smallest: np.ndarray
@@ -137,8 +137,8 @@ class Quantiles(Reduction):
         size = int(np.prod(study.output_shape(self.output), dtype=int))
         if self.method == "exact" and study.samples * size > EXACT_LIMIT:
             raise StudyError(
-                f"Quantiles: {study.samples} samples of {size} numbers do not fit method='exact' (at most {EXACT_LIMIT}): "
-                "use method='sketch'"
+                f"Quantiles: {study.samples} samples of {size} numbers do not fit method='exact' (at most "
+                f"{EXACT_LIMIT}): use method='sketch'"
             )
 
     @property

@@ -135,7 +135,8 @@ class _Jax(Library):
         device = next(d for d in jax.devices() if int(d.local_hardware_id or 0) == gpu)
         if dtype == "float64" and not jax.config.jax_enable_x64:
             raise DtypeError(
-                "float64 is disabled in JAX; call jax.config.update('jax_enable_x64', True), or compile in float32"
+                "float64 is disabled in JAX; call jax.config.update('jax_enable_x64', True), or compile in "
+                "float32"
             )
         return jax.device_put(jax.numpy.empty(shape, dtype), device).block_until_ready()
 

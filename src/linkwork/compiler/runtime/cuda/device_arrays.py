@@ -85,7 +85,10 @@ class DeviceArray:
 
 
 class DeviceScope:
-    """Memory for arrays of a thread, on the current GPU; results of calls on such arrays are taken from it."""
+    """Memory for arrays of a thread, on the current GPU.
+
+    Results of calls on such arrays are taken from it.
+    """
 
     def __enter__(self) -> DeviceScope:
         self._stack = ExitStack()

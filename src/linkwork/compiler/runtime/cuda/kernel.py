@@ -136,8 +136,9 @@ class CudaKernel:
             stack.enter_context(active_gpu.current())
             stream = main.stream(number)
             memory = Memory(self, stream, stack)
+            owner: Any = self
             host = {
-                k: np.ascontiguousarray(numbers(self, self.inputs[k], x), dtype=self.dtype)  # type: ignore[arg-type]
+                k: np.ascontiguousarray(numbers(owner, self.inputs[k], x), dtype=self.dtype)
                 for k, (x, lib) in enumerate(zip(values, libraries, strict=True))
                 if lib is None
             }
@@ -196,14 +197,16 @@ class CudaKernel:
                 array, library = out, library_of(out)  # type: ignore[assignment]
                 if library is None:
                     raise DtypeError(
-                        f"{self.name}: output {spec.name}: expected an array on the GPU, got {type(out).__name__}"
+                        f"{self.name}: output {spec.name}: expected an array on the GPU, got "
+                        f"{type(out).__name__}"
                     )
             view = library.view(array)
             if out is not None:
                 self.checked(f"output {spec.name}", view, number)
                 if view.shape != shape or row_step(view, spec.shape, batch) not in (spec.size, 0):
                     raise ShapeError(
-                        f"{self.name}: output {spec.name}: expected a contiguous array of shape {shape}, got {view.shape}"
+                        f"{self.name}: output {spec.name}: expected a contiguous array of shape {shape}, got "
+                        f"{view.shape}"
                     )
                 end = view.address + math.prod(shape) * self._size
                 for other in inputs:
@@ -232,8 +235,8 @@ class CudaKernel:
         free, _ = call("cuMemGetInfo")
         size = math.prod(shape) * self._size
         return TargetError(
-            f"{self.name}: an array of shape {shape} takes {size / 1e9:.1f} GB, and the GPU has {free / 1e9:.1f} GB left: "
-            "take fewer states at once"
+            f"{self.name}: an array of shape {shape} takes {size / 1e9:.1f} GB, and the GPU has "
+            f"{free / 1e9:.1f} GB left: take fewer states at once"
         )
 
     def _on_host(self, values: list[Any], outs: list[Any]) -> Any:
@@ -338,8 +341,8 @@ class CudaKernel:
         active_gpu: Gpu,
         memory: Memory,
     ) -> None:
-        """Launch the parts in sequence over as many states as fit the memory for crossing values, then over the
-        next states.
+        """Launch the parts in sequence over as many states as fit the memory for crossing values, then over
+        the next states.
         """
         wave = active_gpu.device.multiprocessors * WAVE
         scratch, max_rows = memory.scratch(active_gpu.number, rows, max(1, header["scratch_slots"]), wave)

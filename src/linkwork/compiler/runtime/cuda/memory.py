@@ -94,7 +94,9 @@ class Memory:
 
 
 def allocate(size: int, gpu: int, stream: int, stack: ExitStack) -> int | None:
-    """Return the address of `size` bytes until the stack is closed, or None if the GPU has too little memory."""
+    """Return the address of `size` bytes until the stack is closed,
+    or None if the GPU has too little memory.
+    """
     cuda = binding.driver()
     code, address = cuda.cuMemAllocFromPoolAsync(size, _pool(gpu), stream)
     if int(code) == int(cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY):

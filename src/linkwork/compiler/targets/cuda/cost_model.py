@@ -156,7 +156,9 @@ def _issue_rate(budget: ThreadBudget, l1_bytes: int, dtype: str) -> float:
 
 
 def _spill_cost(values: int, l1_bytes: int, budget: ThreadBudget, dtype: str) -> int:
-    """Return the cost of values that lie in local memory, a part of which fits the L1 cache [instructions]."""
+    """Return the cost of values that lie in local memory, a part of which fits the L1 cache
+    [instructions].
+    """
     values = max(0, values - (SPILL_SLACK if budget.registers >= 255 else 0))
     spilled_bytes = values * REALS[dtype].size * budget.threads * budget.blocks
     cached = min(1.0, max(0, l1_bytes) / max(spilled_bytes, 1))

@@ -73,7 +73,8 @@ def _kernel_text(unit: TranslationUnit) -> str:
         *local,
         *(
             [
-                "    bool lw_on = true; /* in a loop that threads go through together: whether this one goes on */"
+                "    bool lw_on = true; /* in a loop that threads go through together: whether this one "
+                "goes on */"
             ]
             if on
             else []
@@ -109,7 +110,8 @@ def _pair_head(unit: TranslationUnit) -> list[str]:
     if config.table:
         head += [
             f"    real *lw_table = shared + {place};",
-            f"    for (int i = lane; i < {2 * config.table}; i += {WARP}) {{ /* every warp of the block writes the same */",
+            f"    for (int i = lane; i < {2 * config.table}; i += {WARP}) {{ /* every warp of the block "
+            "writes the same */",
             "        lw_table[i] = lw_c2[i];",
             "    }",
             "    __syncwarp();",

@@ -67,10 +67,12 @@ class _Unit:
             f"{NAME}(int rows, {', '.join(arrays)}, real *scratch) {{",
             "    LW_SHARED(shared);",
             f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
-            f"    const int state = lane & {states - 1}, turn = lane / {states}; /* which state, and which of a warp's rows */",
+            f"    const int state = lane & {states - 1}, turn = lane / {states}; /* which state, and which "
+            "of a warp's rows */",
             f"    const int row = (int)blockIdx.x * {states}, group = row / {WARP};",
             f"    const int first = row < rows - {states} ? row : rows - {states};",
-            f"    const int last = rows - {WARP}, begin = {WARP} * group < last ? {WARP} * group : last; /* a part's */",
+            f"    const int last = rows - {WARP}, begin = {WARP} * group < last ? {WARP} * group : last; /* "
+            "a part's */",
             f"    real *lw_g = scratch + (long long)group * {kernel.slots * WARP} + (first - begin);",
             "    real *lw_x = lw_g + state;",
             f"    real *lw_s = shared + {states * kernel.row_numbers};",
@@ -80,7 +82,8 @@ class _Unit:
             *self._load(),
             "#pragma unroll 1",
             f"    for (int phase = 0; phase < {len(self.plan.phases)}; phase++) {{",
-            "    bool free = phase == 0; /* whether what was written last was read, so that others may lie there */",
+            "    bool free = phase == 0; /* whether what was written last was read, so that others may lie "
+            "there */",
             *(
                 f"    if (phase == {k}) {{ lw_o = shared + state * {pitch}; }}"
                 for k, pitch in self._pitches()
@@ -122,7 +125,8 @@ class _Unit:
 
     def _tables(self) -> list[str]:
         tables = {
-            "row": self.rows, "task": self.tasks, "bound": self.plan.copy_bounds(False), "bound2": self.plan.copy_bounds(True),
+            "row": self.rows, "task": self.tasks, "bound": self.plan.copy_bounds(False),
+            "bound2": self.plan.copy_bounds(True),
             "sign": [k for k, v in enumerate(self.kernel.shared_values) if self.kernel.is_negated(v)],
         }  # fmt: skip
         lines = [
@@ -141,7 +145,10 @@ class _Unit:
     # before the rows
 
     def _load(self) -> list[str]:
-        """Copy shared values and elements of the first output to shared memory; write constants and inputs."""
+        """Copy shared values and elements of the first output to shared memory.
+
+        Write constants and inputs.
+        """
         kernel = self.kernel
         states = self.kernel.states
         threads = self.threads
@@ -162,7 +169,8 @@ class _Unit:
                     f"    if ((first - begin) % {wide} == 0) {{",
                     "#pragma unroll 4",
                     f"    for (int i = threadIdx.x; i < {count * pieces}; i += {threads}) {{",
-                    f"        LW_COPY16(lw_s + i * {wide}, lw_g + (i / {pieces} * {WARP} + i % {pieces} * {wide}));",
+                    f"        LW_COPY16(lw_s + i * {wide}, lw_g + (i / {pieces} * {WARP} + i % {pieces} * "
+                    f"{wide}));",
                     "    }",
                     "    } else {",
                     *each,
@@ -252,7 +260,8 @@ class _Unit:
             elif op == "input":
                 names[u] = f"y{u}"
                 lines.append(
-                    f"    const real y{u} = {self._source(layout, attr[1], 2 + offsets + len(layout.results.irregular))};"
+                    f"    const real y{u} = "
+                    f"{self._source(layout, attr[1], 2 + offsets + len(layout.results.irregular))};"
                 )
         waits = sum(array.size for array in (body.inputs[0], *body.outputs)) <= MAX_ROW_REGISTERS
         lines += [] if waits else WAIT_UNTIL_FREE
@@ -392,7 +401,8 @@ class _Unit:
         bound = f"lw_bound{table}[{phase}"
         return [
             "#pragma unroll 8",
-            f"    for (int i = {bound}] + threadIdx.x / {states}; i < {bound} + 1]; i += {self.threads // states}) {{",
+            f"    for (int i = {bound}] + threadIdx.x / {states}; i < {bound} + 1]; i += "
+            f"{self.threads // states}) {{",
             f"        const unsigned long long c = lw_copied{table}[i];",
             *each,
             "    }",

@@ -97,7 +97,10 @@ class _BodyBuilder:
 
 
 def _attribute(op: str, attr: Any) -> tuple[Any, ...]:
-    """Return what determines an instruction's value besides its arguments; all shared values count as equal."""
+    """Return what determines an instruction's value besides its arguments.
+
+    All shared values count as equal.
+    """
     if op == "const":
         return (isinstance(attr, bool), struct.pack("<d", attr))
     if op == "input":

@@ -8,8 +8,8 @@ from linkwork.compiler.targets.cuda.prelude import REALS, WARP
 
 
 def flush_lines(kernel: MapKernel) -> list[str]:
-    """Return the lines that write the rows of all states: in one piece if they are contiguous, otherwise row by
-    row in lines of memory.
+    """Return the lines that write the rows of all states: in one piece if they are contiguous, otherwise row
+    by row in lines of memory.
     """
     program = kernel.plan.program
     outputs = program.outputs

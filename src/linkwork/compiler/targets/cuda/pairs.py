@@ -57,8 +57,8 @@ class Matcher:
         self.same, self.similar = self._structure(True), self._structure(False)
 
     def _structure(self, exact: bool) -> list[int]:
-        """Return a number for the structure of each value; elements of one array count as equal, as do constants
-        unless `exact`.
+        """Return a number for the structure of each value; elements of one array count as equal, as do
+        constants unless `exact`.
         """
         numbers: dict[tuple[object, ...], int] = {}
         structure: list[int] = []
@@ -194,8 +194,8 @@ class Matcher:
                 yield u, -max(candidates)[2]
 
     def run(self) -> None:
-        """Find pairs among the outputs: first those that match almost everywhere, then others, then those that
-        fit the pairs so far.
+        """Find pairs among the outputs: first those that match almost everywhere, then others, then those
+        that fit the pairs so far.
         """
         size = self._sizes()
         for results in self.program.results:

@@ -175,7 +175,9 @@ class Planner(ActionOrder):
             heapq.heappush(self.eviction_heap, entry)
 
     def _evict(self, v: int, force: bool) -> None:
-        """Move a value to a slot; without a free slot it is left to the assembler, unless a slot is forced."""
+        """Move a value to a slot; without a free slot it is left to the assembler,
+        unless a slot is forced.
+        """
         if v not in self.slot:
             slot = self._spill_slot(v, force)
             if slot is None and v not in self.crossing_slots:

@@ -129,7 +129,7 @@ typedef $c real;
 #define LW_TABLE __constant__
 #define LW_SHARED(name) extern __shared__ __align__(16) real name[]
 #define LW_ADDRESS(p) (unsigned)__cvta_generic_to_shared(p)
-typedef unsigned lw_slot; /* the address of a thread's first slot in shared memory; slots are so many bytes from there */
+typedef unsigned lw_slot; /* the address of a thread's first slot in shared memory; slots are offsets */
 #define LW_DATA static __device__ const
 #define LW_PUT(s, o, x) asm volatile("st.shared.$kind [%0+" #o "], %1;" :: "r"(s), "$constraint"(x))
 #define LW_GET(s, o, x) asm volatile("ld.shared.$kind %0, [%1+" #o "];" : "=$constraint"(x) : "r"(s))
@@ -140,8 +140,8 @@ typedef unsigned lw_slot; /* the address of a thread's first slot in shared memo
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(LW_ADDRESS(to)), "l"(from) : "memory")
 /* Begin to bring a sector of memory to the second cache. */
 #define LW_SOON(from) asm volatile("prefetch.global.L2 [%0];" :: "l"(from))
-/* Begin to write many bytes from shared memory: both begin at a multiple of 16, after a fence of each thread that made them;
-LW_WRITTEN: wait until what this thread writes so was read. */
+/* Begin to write many bytes from shared memory: both begin at a multiple of 16, after a fence of each thread
+that made them; LW_WRITTEN: wait until the bytes that this thread writes were read. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define LW_BULK 1
 #define LW_FENCE() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
@@ -177,7 +177,7 @@ LW_FN real lw_exponent(real x) {
     return (real)(((__${own}_as_$name(x) >> $fraction) & $field) - $bias);
 }
 
-/* Begin to read `count` elements of the 32 rows of a warp into its buffer; W is a power of two, of at least `count`. */
+/* Begin to read `count` elements of the 32 rows of a warp into its buffer; W >= `count` is a power of two. */
 template <int W, int count> LW_FN void lw_fetch(const real *from, long long step, int lane, real *buffer) {
     const int c = lane & (W - 1), r = lane / W;
     from += r * step + c;
@@ -190,7 +190,7 @@ template <int W, int count> LW_FN void lw_fetch(const real *from, long long step
     LW_COMMIT();
 }
 
-/* Begin to read crossing values of a thread, those of so many slots; the numbers of a warp lie side by side. */
+/* Begin to read crossing values of a thread; the numbers of a warp lie side by side. */
 LW_FN void lw_copy(real *to, const real *from) {
     LW_COPY(to, from);
 }
@@ -224,9 +224,9 @@ template <int count, int row> LW_FN void lw_flush_rows(real *to, int lane, const
     }
 }
 
-/* Write elements so that sectors of memory are written whole: what a row has behind its last whole sector waits in the buffer,
-which is a ring, until the next chunk is written. `base`: where the chunk begins there. `first`: nothing waits from before;
-`last`: nothing is left; not both. */
+/* Write elements so that sectors of memory are written whole: elements behind the last whole sector of a row
+wait in the buffer, which is a ring, until the next chunk is written. `base`: where the chunk begins there.
+`first`: nothing waits from before; `last`: nothing is left; not both. */
 template <int W, int count, int base, bool first, bool last>
 LW_FN void lw_flush_ring(real *to, long long step, int lane, const real *buffer) {
     const int sector = $sector / sizeof(real), ring = $line / sizeof(real) + sector, row = ring + 1;
@@ -257,7 +257,7 @@ LW_FN void lw_flush_ring(real *to, long long step, int lane, const real *buffer)
     }
 }
 
-/* The same for two threads a state, 16 rows a warp: P = 2 where the second thread's elements are `other` elements farther. */
+/* The same for two threads a state, 16 rows a warp. P = 2: the second thread's elements are `other` farther. */
 template <int W, int count, int P>
 LW_FN void lw_fetch_pairs(const real *from, long long step, int other, int lane, real *buffer) {
     const int c = lane & (W - 1);

@@ -36,8 +36,8 @@ class Statements:
         )  # slots that threads which have stopped must not overwrite
 
     def _ring(self) -> None:
-        """Find, for each chunk of outputs written in whole sectors, its start in the ring and whether it is the
-        first or last of a run.
+        """Find, for each chunk of outputs written in whole sectors, its start in the ring and whether it is
+        the first or last of a run.
         """
         self.places: dict[Chunk, tuple[int, bool, bool]] = {}
         config = self.unit.config
@@ -175,14 +175,16 @@ class Statements:
             return
         from_ = f"in{array}" + (f" + {start}" if start else "")
         self.lines.append(
-            f"    lw_fetch{self._move(f'in{array}_step', from_, count, other)}, {self._buffer(action.value)});"
+            f"    lw_fetch{self._move(f'in{array}_step', from_, count, other)}, "
+            f"{self._buffer(action.value)});"
         )
 
     def _move(self, step: str, address: str, count: int, other: int | None, row: str = "") -> str:
         """Return the call that moves rows between memories, up to its buffer."""
         if not self.unit.config.places:
             return f"<{_width(count)}, {count}{row}>({address}, {step}, lane"
-        return f"_pairs<{_width(count)}, {count}, {1 if other is None else 2}>({address}, {step}, {other or 0}, lane"
+        threads = 1 if other is None else 2
+        return f"_pairs<{_width(count)}, {count}, {threads}>({address}, {step}, {other or 0}, lane"
 
     def _line(self, differs: bool) -> str:
         """Return the row of a thread in the warp's buffer."""

@@ -36,7 +36,8 @@ class TranslationUnit:
             *(["bool lw_on"] if config.steps_together else []),
         ]
         self.arguments = [
-            *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b", *(["lw_l"] if config.local else []),
+            *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b",
+            *(["lw_l"] if config.local else []),
             *(["lw_on"] if config.steps_together else []),
         ]  # fmt: skip
         self.arrays = arrays
