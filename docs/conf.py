@@ -61,7 +61,9 @@ def formula(node: nodes.math | nodes.math_block, *, as_block: bool) -> str:
 
 
 def inline_formula(page: HTML5Translator, node: nodes.math) -> None:
-    """Write a formula as MathML, which browsers draw themselves: pages need neither a network nor a script."""
+    """Write a formula as MathML, which browsers draw themselves:
+    pages need neither a network nor a script.
+    """
     page.body.append(formula(node, as_block=False))
     raise nodes.SkipNode
 

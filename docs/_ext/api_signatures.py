@@ -22,10 +22,13 @@ MEANINGS = {
     "tau_spanning": "Joint forces of all joints of the spanning tree [N m, N].",
     "a_spanning": "Accelerations of all joints of the spanning tree [rad/s², m/s²].",
     "dt": "Step [s].",
-    "frame": 'Name of a frame, link, joint or ``"world"``; or a sequence of names, which adds a leading dimension.',
-    "reference": 'Point and axes: ``"body"`` (origin and axes of the frame), ``"world_aligned"`` (origin of the frame, '
+    "frame": 'Name of a frame, link, joint or ``"world"``; or a sequence of names, which adds a leading '
+    "dimension.",
+    "reference": 'Point and axes: ``"body"`` (origin and axes of the frame), ``"world_aligned"`` (origin of '
+    "the frame, "
     "axes of the world) or ``\"world\"`` (the body's point at the world's origin, axes of the world).",
-    "classical": "Return the acceleration of the point seen by an observer at rest instead of the spatial acceleration.",
+    "classical": "Return the acceleration of the point seen by an observer at rest instead of the spatial "
+    "acceleration.",
     "constraints": "Constraints that forces enforce; see :doc:`/guide/constraints`.",
     "contacts": "What may touch; see `linkwork.Contacts`.",
     "prescribed": "Joints, or names in ``model.v_names``, whose acceleration is given; or a boolean mask.",

@@ -121,7 +121,8 @@ def _show_first_answer(model: lw.Model) -> None:
         return
     kernel.wait()
     print(
-        f"  after {first:.2f} s, traced and compiled; optimized kernel after {time.perf_counter() - started:.2f} s"
+        f"  after {first:.2f} s, traced and compiled; optimized kernel after "
+        f"{time.perf_counter() - started:.2f} s"
     )
 
 
@@ -190,8 +191,9 @@ def _show_speed(model: lw.Model, states: int, patience: float, wait: bool) -> di
     for (name, function), kernel in zip(functions.items(), kernels):
         inputs = [values[array.name] for array in kernel.inputs]
         seconds = times[name] = _timed(model, function, kernel, inputs, patience)
-        print(f"  {name:<18}{kernel.size:>13}{seconds['bound'] * 1e6:>16.2f} µs{seconds['call'] * 1e6:>8.2f} µs"
-              f"{1e-6 / seconds['batch']:>17.2f} million/s{1e-6 / seconds['threads']:>7.2f} million/s")  # fmt: skip
+        latency = f"{seconds['bound'] * 1e6:>16.2f} µs{seconds['call'] * 1e6:>8.2f} µs"
+        rates = f"{1e-6 / seconds['batch']:>17.2f} million/s{1e-6 / seconds['threads']:>7.2f} million/s"
+        print(f"  {name:<18}{kernel.size:>13}{latency}{rates}")
     plain = _best(
         lambda: lw.forward_dynamics.body(model, q[0], v[0], tau[0], method="articulated_body"), patience
     )
@@ -234,14 +236,15 @@ def _show_somersaults(model: lw.Model, checks: Checks, side: int) -> tuple[Fligh
 
     Return the best one, recorded in every step, and the rotation of each.
     """
-    spins, tucks = np.linspace(*SPINS, side), np.linspace(*TUCKS, side)
+    spins = np.linspace(*SPINS, side)
+    tucks = np.linspace(*TUCKS, side)
     tuck, spin = (x.ravel() for x in np.meshgrid(tucks, spins, indexing="ij"))
     _title(f"{side * side} somersaults: {side} spins at take-off x {side} tucks, joints driven by torques")
     started = time.perf_counter()
     flights = fly(model, spin, tuck)
     seconds = time.perf_counter() - started
-    print(f"  {len(spin) * STEPS / 1e6:.2f} million Runge-Kutta steps of {FLIGHT / STEPS * 1e3:.2f} ms in {seconds:.1f} s: "
-          f"{len(spin) * FLIGHT / seconds:.0f} s of flight in each second")  # fmt: skip
+    print(f"  {len(spin) * STEPS / 1e6:.2f} million Runge-Kutta steps of {FLIGHT / STEPS * 1e3:.2f} ms in "
+          f"{seconds:.1f} s: {len(spin) * FLIGHT / seconds:.0f} s of flight in each second")  # fmt: skip
     energy_errors = np.abs(flights.energy_error)
     total = flights.kinetic[0] + flights.potential[0]
     checks.small("energy balance with the work of motors and dampers (relative)", energy_errors / total, 1e-5)
@@ -267,7 +270,8 @@ def _show_somersaults(model: lw.Model, checks: Checks, side: int) -> tuple[Fligh
     checks.same("the best somersault alone and in the batch", best.q[-1, 0], flights.q[-1, selected])
     upright = int(np.sum(np.abs(rotations - 2 * np.pi) < np.radians(10)))
     print(
-        f"  {upright} land within 10° of upright; best with {spin[selected]:.2f} rad/s and a tuck of {tuck[selected]:.0%}"
+        f"  {upright} land within 10° of upright; best with {spin[selected]:.2f} rad/s and a tuck of "
+        f"{tuck[selected]:.0%}"
     )
     field = picture.Map(spins, tucks, rotations.reshape(side, side), (spin[selected], tuck[selected]))
     _show_map(field)

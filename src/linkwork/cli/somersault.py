@@ -29,7 +29,8 @@ STRETCHED = {
     "shoulder_roll": 0.15,
     "elbow": -0.3,
 }
-TUCKED = {"hip_pitch": -2.3, "knee": 2.3, "ankle_pitch": 0.3, "shoulder_pitch": -0.9, "elbow": -1.2, "waist_pitch": 0.9,
+TUCKED = {"hip_pitch": -2.3, "knee": 2.3, "ankle_pitch": 0.3, "shoulder_pitch": -0.9, "elbow": -1.2,
+    "waist_pitch": 0.9,
           "neck_pitch": 0.5}  # fmt: skip
 
 

@@ -43,7 +43,8 @@ def checked_shape(shape: Geometry) -> Geometry:
         _table(f"{label} heights", shape.heights, 2, None)
         if len(shape.heights) * len(shape.heights[0]) > HEIGHTS:
             raise LimitError(
-                f"{label} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is walked on"
+                f"{label} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is "
+                "walked on"
             )
     return shape
 

@@ -89,7 +89,8 @@ class Contacts:
             )
         if not isfinite(self.stiffness) and self.damping != 0.0:
             raise ModelError(
-                "Contacts: damping is for compliant contacts: give stiffness= too, or restitution= of rigid ones"
+                "Contacts: damping is for compliant contacts: give stiffness= too, or restitution= of rigid "
+                "ones"
             )
 
     def __hash__(self) -> int:  # asked at every call, and a height field has many numbers
@@ -174,5 +175,6 @@ def _pairs(pairs: Any) -> Any:
         ):
             return tuple(tuple(pair) for pair in several)
     raise ModelError(
-        f"Contacts: pairs: expected 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], got {pairs!r}"
+        "Contacts: pairs: expected 'auto', 'all', 'none', or pairs of names such as [('hand', 'head')], got "
+        f"{pairs!r}"
     )

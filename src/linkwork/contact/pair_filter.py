@@ -74,7 +74,8 @@ class PairFilter:
         pairs = model.contact_pairs
         self._listed = {frozenset((pair.first, pair.second)): pair for pair in pairs if not pair.excluded}
         self._excluded = {frozenset((pair.first, pair.second)) for pair in pairs if pair.excluded}
-        self._rigid, self._mechanism = _rigid(model), _mechanisms(model)
+        self._rigid = _rigid(model)
+        self._mechanism = _mechanisms(model)
         self._joined = {frozenset((joint.child, joint.parent)) for joint in model.joints}
         self._joined |= {
             frozenset(end.body for end in loop.ends) for loop in model.loops if isinstance(loop, Loop)
@@ -237,8 +238,8 @@ def most_error(model: Model, candidates: tuple[Candidate, ...], most: int) -> Li
     )
     return LimitError(
         f"{printable(model.name)}: {len(candidates)} points may touch something ({kinds}), more than {most}: "
-        "name the shapes or frames "
-        "that matter, Contacts(shapes=[...]), leave out contacts between bodies, Contacts(pairs='none'), or allow more, most="
+        "name the shapes or frames that matter, Contacts(shapes=[...]), leave out contacts between bodies, "
+        "Contacts(pairs='none'), or allow more, most="
     )
 
 

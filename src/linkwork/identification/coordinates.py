@@ -1,7 +1,7 @@
 """Coordinates of parameters in a fit: unconstrained numbers from which the numbers of a model follow.
 
-Masses are exponentials, moments of inertia have log-Cholesky coordinates (Rucker and Wensing 2022), rotations of
-placements are rotation vectors: whatever these coordinates are, bodies are physically consistent.
+Masses are exponentials, moments of inertia have log-Cholesky coordinates (Rucker and Wensing 2022), rotations
+of placements are rotation vectors: whatever these coordinates are, bodies are physically consistent.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _AMONG_TEN = np.array([4, 6, 9, 5, 7, 8])
 class Coordinates:
     """Coordinates x of the numbers of one parameter, or of some of its entries.
 
-    `values(x)` are the numbers as the model takes them, `values_rate(x)` their derivative. `entries(x)` are the numbers
-    as they are reported, one per coordinate and label, `entries_rate(x)` their derivative. `lower` and `upper` bound x.
+    `values(x)` are the numbers as the model takes them, `values_rate(x)` their derivative. `entries(x)` are
+    the numbers as they are reported, one per coordinate and label, `entries_rate(x)` their derivative.
+    `lower` and `upper` bound x.
     """
 
     name: str
@@ -106,7 +107,8 @@ def moment_of_inertia(name: str, nominal: np.ndarray) -> Coordinates:
     unit[3:] = np.sqrt(np.exp(2.0 * start[:3]).mean())
     start = start / unit
     limit = np.concatenate([np.full(3, LARGEST_LOG), np.full(3, np.inf)])
-    lower, upper = start - limit, start + limit
+    lower = start - limit
+    upper = start + limit
     value: Map = lambda x: _moments(unit * x)  # noqa: E731
     rate: Map = lambda x: _moments_rate(unit * x) * unit  # noqa: E731
     return Coordinates(name, labels, start, value, rate, value, rate, lower, upper, None, LOG_STEP)
@@ -118,7 +120,9 @@ def _moments(x: np.ndarray) -> np.ndarray:
 
 
 def _moments_rate(x: np.ndarray) -> np.ndarray:
-    """Return the derivative of the moment trace(Σ) 1 - Σ with Σ = U Uᵀ by the six coordinates of U, (6, 6)."""
+    """Return the derivative of the moment trace(Σ) 1 - Σ with Σ = U Uᵀ by the six coordinates of U, (6,
+    6).
+    """
     e, (s12, s23, s13) = np.exp(x[:3]), x[3:]
     U = np.array([[e[0], s12, s13], [0.0, e[1], s23], [0.0, 0.0, e[2]]])
     rate = np.empty((6, 6))

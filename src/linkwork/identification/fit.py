@@ -46,8 +46,8 @@ def fit_parameters(
 ) -> FitResult:
     """Fit parameters of a model to recorded motions by least squares.
 
-    Simulated motions are compared with recorded ones at all samples. Derivatives of steps by states and parameters are
-    exact; the initial state of each recording is estimated too.
+    Simulated motions are compared with recorded ones at all samples. Derivatives of steps by states and
+    parameters are exact; the initial state of each recording is estimated too.
 
     Parameters
     ----------
@@ -57,11 +57,11 @@ def fit_parameters(
         Recorded motions (`linkwork.identification.Recording`), or dicts of its arguments.
     parameters : str or sequence of str
         What is fitted, as in `Model.parameters`: "mass", "mass@link3", "damping@joint1", single entries
-        "center@link3.x", "loop_placement@loop.successor.x". "body@link3" are mass, centre and moment of inertia of a
-        body. "delay" is that of all joint forces [s], "delay@joint1" that of one joint's.
+        "center@link3.x", "loop_placement@loop.successor.x". "body@link3" are mass, centre and moment of
+        inertia of a body. "delay" is that of all joint forces [s], "delay@joint1" that of one joint's.
     method : {"multiple_shooting", "output_error"}, optional
-        Whether recordings are simulated in segments, whose ends are joined while the fit converges, or whole. Both
-        have the same solution; segments are faster and converge from worse starts.
+        Whether recordings are simulated in segments, whose ends are joined while the fit converges, or whole.
+        Both have the same solution; segments are faster and converge from worse starts.
     segment : int, optional
         Intervals in a segment. Default: about the square root of twice the longest recording, at least 10.
     substeps : int, optional
@@ -69,8 +69,8 @@ def fit_parameters(
     initial_states : {"estimate", "fixed"}, optional
         Whether the first sample of each recording is a measurement or exact.
     bounds : dict of str to (float, float), optional
-        Intervals of parameters or entries, by name. Dampings, frictions, armatures, stiffnesses and delays are at least
-        zero in any case, and inertias are physically consistent.
+        Intervals of parameters or entries, by name. Dampings, frictions, armatures, stiffnesses and delays
+        are at least zero in any case, and inertias are physically consistent.
     priors : dict of str to float or (mean, float), optional
         Standard deviations of parameters or entries from what they are in the model, or from a mean.
     limits, friction : bool, optional
@@ -90,15 +90,15 @@ def fit_parameters(
     ShapeError
         If an array of a recording has the wrong shape.
     LinkworkError
-        If an argument is invalid, numbers are not finite, no recorded motion depends on the parameters, or the motion
-        cannot be simulated from the start.
+        If an argument is invalid, numbers are not finite, no recorded motion depends on the parameters, or
+        the motion cannot be simulated from the start.
 
     Notes
     -----
-    The force of each step is the mean of the recorded force over it. Where noise is not given, it is estimated for each
-    joint from residuals, over a few fits. Reported standard errors are those of linearised least squares. Combinations
-    of parameters of which the recordings tell nothing are reported; of all values with the same motion the fit takes
-    those nearest to the model's.
+    The force of each step is the mean of the recorded force over it. Where noise is not given, it is
+    estimated for each joint from residuals, over a few fits. Reported standard errors are those of linearised
+    least squares. Combinations of parameters of which the recordings tell nothing are reported; of all values
+    with the same motion the fit takes those nearest to the model's.
 
     Examples
     --------
@@ -213,8 +213,8 @@ def _solved(problem: Problem, point: Point, iterations: int, tell: Any) -> Solut
     solution = solve(problem, point, iterations=iterations, tell=tell)
     if solution is None:
         raise LinkworkError(
-            "fit_parameters: the motion cannot be simulated from the model's parameters: states are not finite, "
-            "or loops cannot be closed; use shorter segments, smaller steps, or a better start"
+            "fit_parameters: the motion cannot be simulated from the model's parameters: states are not "
+            "finite, or loops cannot be closed; use shorter segments, smaller steps, or a better start"
         )
     return solution
 
@@ -237,8 +237,8 @@ def _check_excitation(problem: Problem, point: Point) -> None:
     nx = problem.nx
     if not any(np.diag(G)[nx:-1].any() for G in grams):
         raise LinkworkError(
-            "fit_parameters: no excitation: no recorded motion depends on any of the parameters; record motions in which "
-            "joints that the parameters act on move"
+            "fit_parameters: no excitation: no recorded motion depends on any of the parameters; record "
+            "motions in which joints that the parameters act on move"
         )
 
 

@@ -334,7 +334,9 @@ def _block(model: Model, name: str, entries: str | list[str]) -> Coordinates:
 
 
 def _radius(model: Model, body: str) -> float:
-    """Return the radius of gyration of a body about its centre of mass, or infinity where the model has none."""
+    """Return the radius of gyration of a body about its centre of mass,
+    or infinity where the model has none.
+    """
     mass, moments = (value_of(model, f"{name}@{body}").astype(float) for name in ("mass", "inertia"))
     radius = float(np.sqrt(moments.ravel()[:3].sum() / 2.0 / mass)) if mass > 0.0 else 0.0
     return radius or np.inf

@@ -18,8 +18,8 @@ class Recording:
     Parameters
     ----------
     q : array_like, shape (samples, nq)
-        Measured configurations. Of joints that are not measured (``sigma_q=inf``), any value that leads to the right
-        assembly mode.
+        Measured configurations. Of joints that are not measured (``sigma_q=inf``), any value that leads to
+        the right assembly mode.
     v : array_like, shape (samples, nv), optional
         Measured independent velocities [rad/s, m/s].
     tau : array_like, shape (samples, nv) or (samples - 1, nv), optional
@@ -33,8 +33,8 @@ class Recording:
     hold : {"zero", "linear"}, optional
         Whether `tau` is constant over each interval, or linear between samples.
     sigma_q, sigma_v : float or array_like, optional
-        Standard deviations of the noise, one or one per velocity of the spanning tree and per independent velocity.
-        ``inf`` for what is not measured. By default estimated.
+        Standard deviations of the noise, one or one per velocity of the spanning tree and per independent
+        velocity. ``inf`` for what is not measured. By default estimated.
     """
 
     q: Any
@@ -51,7 +51,9 @@ class Recording:
     )  # of a part: times from its start, and forces
 
     def split(self, samples: int) -> list[Recording]:
-        """Return consecutive parts of at most `samples` samples, each with an initial state of its own in a fit."""
+        """Return consecutive parts of at most `samples` samples,
+        each with an initial state of its own in a fit.
+        """
         q = np.asarray(self.q)
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 2:
             raise LinkworkError(f"Recording.split: expected at least 2 samples, got {samples!r}")
@@ -75,7 +77,9 @@ class Recording:
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """The arrays of a recording, checked: times (samples,), forces of intervals, and standard deviations or None."""
+    """The arrays of a recording, checked: times (samples,), forces of intervals,
+    and standard deviations or None.
+    """
 
     name: str
     q: np.ndarray
@@ -110,7 +114,8 @@ def _earlier(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return times and forces before the last of the times t, from which times are counted."""
     if before is not None:
-        t, tau = np.concatenate([before[0], t]), np.concatenate([before[1], tau])
+        t = np.concatenate([before[0], t])
+        tau = np.concatenate([before[1], tau])
     return (t[:-1] - t[-1], tau) if len(tau) else None
 
 
@@ -121,7 +126,8 @@ def checked(model: Model, recording: Recording, name: str) -> Signals:
     if n < 2:
         raise ShapeError(f"{name}: q: expected at least 2 samples, got {n}")
     v = None if recording.v is None else _array(name, "v", recording.v, (n, model.nv))
-    tau, f_ext = np.zeros((n, model.nv)), None
+    tau = np.zeros((n, model.nv))
+    f_ext = None
     if recording.tau is not None:
         tau = _inputs(name, "tau", recording.tau, n, (model.nv,), recording.hold)
     if recording.f_ext is not None:
@@ -192,11 +198,12 @@ def _times(name: str, recording: Recording, n: int) -> np.ndarray:
 def step_forces(signals: Signals, substeps: int, delay: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean joint force of each step, (steps, nv), and its derivative by the delay of each joint.
 
-    The force of a step is the mean of the recorded force over it, `delay` [s] earlier, so that it is a continuous
-    function of the delay. Before the first sample, also of a recording that this one is a part of, forces are those of
-    the first.
+    The force of a step is the mean of the recorded force over it, `delay` [s] earlier, so that it is a
+    continuous function of the delay. Before the first sample, also of a recording that this one is a part of,
+    forces are those of the first.
     """
-    t, tau = signals.t, signals.tau
+    t = signals.t
+    tau = signals.tau
     part = np.arange(substeps + 1) / substeps
     edges = np.append((t[:-1, None] + np.diff(t)[:, None] * part[:-1]).ravel(), t[-1])
     if not delay.any() and signals.hold == "zero":
@@ -207,7 +214,8 @@ def step_forces(signals: Signals, substeps: int, delay: np.ndarray) -> tuple[np.
     if signals.before is not None:
         t = np.concatenate([signals.t[0] + signals.before[0], t])
         tau = np.concatenate([signals.before[1], tau])
-    mean, slope = np.empty((len(edges) - 1, tau.shape[1])), np.empty((len(edges) - 1, tau.shape[1]))
+    mean = np.empty((len(edges) - 1, tau.shape[1]))
+    slope = np.empty((len(edges) - 1, tau.shape[1]))
     for j in range(tau.shape[1]):
         at = edges - delay[j]
         area, value = _integral(t, tau[:, j], at, signals.hold)
@@ -218,7 +226,9 @@ def step_forces(signals: Signals, substeps: int, delay: np.ndarray) -> tuple[np.
 
 
 def _integral(t: np.ndarray, x: np.ndarray, at: np.ndarray, hold: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the integral of a sampled signal from the first sample to each time, and the signal's value just before."""
+    """Return the integral of a sampled signal from the first sample to each time,
+    and the signal's value just before.
+    """
     h = np.diff(t)
     middle = 0.5 * (x[1:] + x[:-1]) if hold == "linear" else x[:-1]
     total = np.concatenate([[0.0], np.cumsum(h * middle)])

@@ -23,7 +23,8 @@ class FitResult:
     model : Model
         The model with these values.
     labels : tuple of str
-        Names of single entries, such as ``inertia@link2.xx``: of `estimate`, `standard_errors` and `covariance`.
+        Names of single entries, such as ``inertia@link2.xx``: of `estimate`, `standard_errors` and
+        `covariance`.
     estimate : ndarray, shape (entries,)
         Values of entries.
     covariance : ndarray, shape (entries, entries)
@@ -31,9 +32,11 @@ class FitResult:
     standard_errors : ndarray, shape (entries,)
         Its square roots on the diagonal; ``inf`` for entries that are part of an unidentifiable direction.
     unidentifiable : tuple of Direction
-        Combinations of entries along which residuals do not change. Along them entries are nearest to their start.
+        Combinations of entries along which residuals do not change. Along them entries are nearest to their
+        start.
     residuals : list of ndarray
-        For each recording, simulated minus measured positions of joints (and velocities), in units of their noise.
+        For each recording, simulated minus measured positions of joints (and velocities), in units of their
+        noise.
     sigma_q, sigma_v : list
         For each recording, the standard deviations of the noise, given or estimated; None without velocities.
     initial_states : list of tuple

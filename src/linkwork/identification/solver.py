@@ -1,4 +1,6 @@
-"""Levenberg-Marquardt steps for multiple shooting: condensed linear problems, bounds, priors and an exact penalty."""
+"""Levenberg-Marquardt steps for multiple shooting: condensed linear problems, bounds,
+priors and an exact penalty.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ SMALL_RETURN = (
 )
 RETURNS = 20  # iterations that only do that, at most ...
 RETURN_COST = 1e-2  # ... each of which may increase the cost, a log-likelihood, by this
-INITIAL_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e12
+INITIAL_DAMPING = 1e-3
+LEAST_DAMPING = 1e-12
+MOST_DAMPING = 1e12
 
 
 @dataclass
@@ -71,7 +75,8 @@ class Problem:
         *,
         near_start: bool = False,
     ) -> None:
-        self.shooting, self.parameters = shooting, parameters
+        self.shooting = shooting
+        self.parameters = parameters
         self.mean, deviation = prior
         self.weight = 1.0 / deviation
         self.nx = 2 * shooting.model.nv
@@ -111,9 +116,13 @@ class Problem:
     def grams(self, linear: Sequence[Linear], x: np.ndarray) -> list[np.ndarray]:
         """Return products by (initial state, x, 1)."""
         T = self.parameters.rate(x)
-        nx, n, size = self.nx, self.parameters.numbers, self.parameters.size
+        nx = self.nx
+        n = self.parameters.numbers
+        size = self.parameters.size
         B = np.zeros((nx + n + 1, nx + size + 1))
-        B[:nx, :nx], B[nx:-1, nx:-1], B[-1, -1] = np.eye(nx), T, 1.0
+        B[:nx, :nx] = np.eye(nx)
+        B[nx:-1, nx:-1] = T
+        B[-1, -1] = 1.0
         return [B.T @ one.gram @ B for one in linear]
 
     def prior_gram(self, x: np.ndarray) -> np.ndarray:
@@ -158,14 +167,17 @@ class Problem:
     def step(
         self, grams: Sequence[np.ndarray], prior: np.ndarray, x: np.ndarray, damping: float
     ) -> tuple[np.ndarray, list[np.ndarray], float, float]:
-        """Return the change of x, the changes of initial states, the cost that the linear problem predicts, and the
-        largest change of an entry, relative to its size, that only leads back to the start.
+        """Return the change of x, the changes of initial states, the cost that the linear problem predicts,
+        and the largest change of an entry, relative to its size, that only leads back to the start.
         """
         information = self.information(grams, prior, damping)
         far = self.parameters.largest_step
-        lower, upper = np.maximum(self.parameters.lower, x - far), np.minimum(self.parameters.upper, x + far)
+        lower = np.maximum(self.parameters.lower, x - far)
+        upper = np.minimum(self.parameters.upper, x + far)
         delta, returned = bounded(information, x, (lower, upper), damping, self.away(x), self.sizes)
-        starts, total, end = [], 0.0, np.append(delta, 1.0)
+        starts = []
+        total = 0.0
+        end = np.append(delta, 1.0)
         for G in grams:
             start = np.zeros(self.nx)
             if self.shooting.free_start:
@@ -186,8 +198,8 @@ def bounded(
 ) -> tuple[np.ndarray, float]:
     """Solve damped normal equations within bounds: coordinates that would leave them stop there.
 
-    Of all solutions, that which is nearest to the start; how far this choice moves coordinates is returned too.
-    Distances are in units of coordinates' sizes.
+    Of all solutions, that which is nearest to the start; how far this choice moves coordinates is returned
+    too. Distances are in units of coordinates' sizes.
     """
     lower, upper = bounds
     largest = np.max(information.scale * sizes)
@@ -231,16 +243,25 @@ def solve(
     stationary: float = STATIONARY,
 ) -> Solution | None:
     """Minimise the cost from a start; None if its recordings cannot be simulated."""
-    point, damping, penalty = start, INITIAL_DAMPING, 1.0
+    point = start
+    damping = INITIAL_DAMPING
+    penalty = 1.0
     paths = problem.shooting.simulate(point)
     if paths is None:
         return None
-    cost, gap, evaluations, status, history = problem.cost(paths, point.x), problem.gap(paths), 1, "", [0.0]
+    cost = problem.cost(paths, point.x)
+    gap = problem.gap(paths)
+    evaluations = 1
+    status = ""
+    history = [0.0]
     history[0] = cost
-    count, returns, slack = 0, 0, FIRST_SLACK
+    count = 0
+    returns = 0
+    slack = FIRST_SLACK
     while True:
         linear = problem.linear(paths, point.x)
-        grams, prior = problem.grams(linear, point.x), problem.prior_gram(point.x)
+        grams = problem.grams(linear, point.x)
+        prior = problem.prior_gram(point.x)
         if count == iterations:
             status = "max_iterations"
         while not status:

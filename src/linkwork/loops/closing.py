@@ -26,7 +26,8 @@ STEPS = 80
 GAUSS_NEWTON_STEPS = 20
 STALLED = 5  # Gauss-Newton steps that gain little, after which they end
 # a configuration whose errors are below so many tolerances is nearly closed, and one at a greater way from it
-# [rad, or sizes of the loop] is another: exact steps along directions that only rounding errors hold lead there
+# [rad, or sizes of the loop] is another: exact steps along directions that only rounding errors hold lead
+# there
 NEARLY = 100.0
 ELSEWHERE = 0.1
 

@@ -188,7 +188,9 @@ class ClosureManifold:
         return np.inf if flipped else float(np.abs(phi).max(initial=0.0))
 
     def has_rank(self, q: np.ndarray) -> bool:
-        """Return whether redundant equations are redundant at q too, (nq,): on other branches they may not be."""
+        """Return whether redundant equations are redundant at q too, (nq,):
+        on other branches they may not be.
+        """
         if self.rank is None:
             return True
         K = self.at(q, list(range(len(self._units)))).K * self.velocity_units
@@ -271,8 +273,8 @@ class ClosureManifold:
         """Return whether no singularity of the coordinates is between two states: a dependent part would
         change its orientation.
 
-        Where redundant equations are used, the states must be near each other. Without chosen coordinates, their
-        rank must not drop on the way.
+        Where redundant equations are used, the states must be near each other. Without chosen coordinates,
+        their rank must not drop on the way.
         """
         if self.blocks is None and self.rank is not None:
             A, B = (state.K * self.velocity_units for state in (one, other))

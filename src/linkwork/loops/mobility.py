@@ -29,8 +29,8 @@ NEARLY = 1e-7  # error of a state that is closed as far as directions of motion 
 # a small motion [rad, or parts of the loop's length], and the part of it that counts as one
 SHORT = 0.05
 MOVED = 0.15
-# tolerances that equations may miss by in motion, where they miss by less than one on the ways that were tried: by
-# other equations, in other coordinates and farther away they miss by more
+# tolerances that equations may miss by in motion, where they miss by less than one on the ways that were
+# tried: by other equations, in other coordinates and farther away they miss by more
 MARGIN = 3.0
 STIFF = 1e-4  # smallest singular value, relative to the largest, of loops that are rigid and not only stuck
 

@@ -130,7 +130,9 @@ class Family:
         return closed if is_exact and self._is_accepted(closed) else None
 
     def _is_accepted(self, q: np.ndarray) -> bool:
-        """Return whether the gaps of all loops are within `closure_tolerance`, and their rank is the model's."""
+        """Return whether the gaps of all loops are within `closure_tolerance`,
+        and their rank is the model's.
+        """
         assert self.manifold is not None
         if not self.manifold.has_rank(q):
             return False

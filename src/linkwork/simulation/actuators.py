@@ -34,8 +34,8 @@ class Controls:
     Parameters
     ----------
     values : array_like, shape (..., actuators), or callable
-        The controls; in `lw.simulate` also a function (q, v, t) of all states, called at the beginning of each
-        step.
+        The controls; in `lw.simulate` also a function (q, v, t) of all states, called at the beginning of
+        each step.
     actuators : names or `linkwork.mechanism.Actuator`, optional
         Actuators that act, in this order. Default: all of `model.actuators`.
     activations : array_like, shape (..., actuators), optional
@@ -43,8 +43,8 @@ class Controls:
 
     Notes
     -----
-    `lw.simulate` integrates activations as MuJoCo does: forces are then computed at the beginning of each step
-    and activations at its end. In a rollout controls are constant, and the activations of filters and
+    `lw.simulate` integrates activations as MuJoCo does: forces are then computed at the beginning of each
+    step and activations at its end. In a rollout controls are constant, and the activations of filters and
     integrators are the exact functions of time that `activations_at` returns; with the dynamics "filter" they
     differ from Euler's steps of `lw.simulate` by O(dt). Muscles with dynamics need `lw.simulate`.
     """

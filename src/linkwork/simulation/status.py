@@ -48,7 +48,8 @@ class Status(IntEnum):
 
 ADVICE = {
     Status.DEAD_POINT: "the mechanism is singular there: start elsewhere, or use a smaller dt",
-    Status.NOT_CLOSED: "loops cannot be closed: use close=True, a smaller dt, or a larger tolerance= of the model",
+    Status.NOT_CLOSED: "loops cannot be closed: use close=True, a smaller dt, or a larger tolerance= of the "
+    "model",
     Status.NOT_FINITE: "a state is infinite or NaN: use a smaller dt, or check forces and inertias",
     Status.SINGULAR_COORDINATES: "the independent velocities are singular: "
     "model.with_independent(*model.independent_at(q))",

@@ -102,7 +102,8 @@ def compute_rows(study: Study, first: int, last: int) -> Rows:
     for k in np.unique(numbers).tolist():
         selected = np.flatnonzero(numbers == k)
         part = _compute_model(study, k, index[selected], {name: x[selected] for name, x in drawn.items()})
-        result.status[selected], result.steps[selected] = part[0], part[1]
+        result.status[selected] = part[0]
+        result.steps[selected] = part[1]
         for target, source in ((result.values, part[2]), (result.outputs, part[3])):
             for name, x in source.items():
                 if name not in target:
@@ -190,7 +191,8 @@ def compute_batch(
     done = study.task.run(model, inputs, rows, record_every=record_every)
     q, v = (None, None) if done.motion is None else (done.motion.q, done.motion.v)
     if scope is None and done.motion is not None:
-        q, v = np.asarray(q), np.asarray(v)
+        q = np.asarray(q)
+        v = np.asarray(v)
     parameters = arguments.parameters
     arrays = arguments.arrays
     status = done.status

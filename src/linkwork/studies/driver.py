@@ -80,13 +80,14 @@ def _tree(study: Study) -> MergeTree[list[State]]:
 
 
 def _drive(
-    running: Executor, missing: deque[tuple[int, int]], folder: StudyFolder | None, tree: MergeTree[list[State]],
+    running: Executor, missing: deque[tuple[int, int]], folder: StudyFolder | None,
+    tree: MergeTree[list[State]],
     progress: Progress,
 ) -> None:  # fmt: skip
     """Hand out chunks as long as fewer are under way than the executor's capacity.
 
-    If chunks fail, the error of the first of them in the order of samples is raised, for any executor and number
-    of workers: chunks before a failed one are completed first.
+    If chunks fail, the error of the first of them in the order of samples is raised, for any executor and
+    number of workers: chunks before a failed one are completed first.
     """
     under_way: set[int] = set()
     failure: ChunkFailure | None = None

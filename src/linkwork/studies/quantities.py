@@ -183,8 +183,8 @@ def check_values(
     described: Mapping[str, Quantity],
     index: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Return values of samples `index` as float arrays of the right shapes, or raise one StudyError that names the
-    first invalid sample.
+    """Return values of samples `index` as float arrays of the right shapes, or raise one StudyError that
+    names the first invalid sample.
     """
     rows = len(index)
     if not isinstance(values, Mapping):

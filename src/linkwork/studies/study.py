@@ -177,8 +177,8 @@ class Study:
 
     @cached_property
     def summaries(self) -> tuple[Reduction, ...]:
-        """Summaries of the samples: the number of samples by status, and each reduction that shares no other's
-        summary.
+        """Summaries of the samples: the number of samples by status, and each reduction that shares no
+        other's summary.
         """
         _ = self._shapes
         for reduction in self.reductions.values():

@@ -41,7 +41,8 @@ def as_log(model: Model, source: Any, *, row: int = 0) -> Log:
             fits = x.ndim == 1 + len(shape) and all(n in (None, m) for n, m in zip(shape, x.shape[1:]))
             if not fits or len(x) != len(q):
                 raise ShapeError(
-                    f"log: {word}: expected one row for each of the {len(q)} states, got shape {np.shape(words[word])}"
+                    f"log: {word}: expected one row for each of the {len(q)} states, got shape "
+                    f"{np.shape(words[word])}"
                 )
             more[word] = x
     if ("points" in more) != ("forces" in more) or (

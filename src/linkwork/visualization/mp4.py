@@ -40,5 +40,6 @@ def write_mp4(path: Path, pictures: Sequence[np.ndarray], seconds: float) -> Non
     if done.returncode:
         messages = done.stderr.decode(errors="replace").strip().splitlines()
         raise LinkworkError(
-            f"film: ffmpeg cannot write {printable(path, 500)}: {plain(messages[-1] if messages else 'it ended')}"
+            f"film: ffmpeg cannot write {printable(path, 500)}: "
+            f"{plain(messages[-1] if messages else 'it ended')}"
         )

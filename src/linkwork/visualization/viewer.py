@@ -381,7 +381,9 @@ def _viser() -> Any:
 
 
 def _wxyz(R: np.ndarray) -> np.ndarray:
-    """Return the unit quaternion w x y z of a rotation: an eigenvector of Bar-Itzhack's matrix, for any angle."""
+    """Return the unit quaternion w x y z of a rotation: an eigenvector of Bar-Itzhack's matrix,
+    for any angle.
+    """
     K = np.empty((4, 4))
     K[1:, 1:] = R + R.T - np.trace(R) * np.eye(3)
     K[0, 1:] = K[1:, 0] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]

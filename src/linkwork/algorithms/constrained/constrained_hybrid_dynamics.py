@@ -66,7 +66,9 @@ def reduced(held: ConstraintRows, prescribed: np.ndarray, ddtheta: np.ndarray) -
     ddtheta = np.array(ddtheta, dtype=object)
     nodes, made = with_prescribed(held.nodes, prescribed, ddtheta)
     other = copy(held)
-    other.nodes, other.K, other.c = nodes, {made[k]: K for k, K in held.K.items()}, {}
+    other.nodes = nodes
+    other.K = {made[k]: K for k, K in held.K.items()}
+    other.c = {}
     for k, c in held.c.items():
         known = prescribed[k.dofs]
         other.k = other.k - c[:, known] @ ddtheta[k.dofs][known]
@@ -104,7 +106,8 @@ class HybridSolution:
         self.M = mass_matrix(held.nodes)
         bias = inverse_dynamics(reduced_rows.nodes, np.zeros(reduced_rows.nodes.nv))
         free, self.f = self.kkt.solve(tau[~prescribed] - bias, -reduced_rows.at_rest())
-        self.a, self.tau = np.array(a, dtype=object), np.array(tau, dtype=object)
+        self.a = np.array(a, dtype=object)
+        self.tau = np.array(tau, dtype=object)
         self.a[~prescribed] = free
         needed = inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f)
         self.tau[prescribed] = needed[prescribed]
@@ -148,7 +151,9 @@ class HybridSolution:
         return out
 
     def change_by_given(self) -> np.ndarray:
-        """Return the changes of what is found by what is given (θ̈ where prescribed, else T), (nv + m, nv)."""
+        """Return the changes of what is found by what is given (θ̈ where prescribed, else T), (nv + m,
+        nv).
+        """
         nv = len(self.a)
         by_given = [np.where(self.prescribed, self.M, -np.eye(nv)), np.where(self.prescribed, self.J, 0.0)]
         if self.motion is not None:

@@ -220,7 +220,9 @@ def derivative_array_labels(
 
     labels = {}
     for array in (*inputs, *outputs):
-        word, before, parts = array.name, "", [of(array.name, False)]
+        word = array.name
+        before = ""
+        parts = [of(array.name, False)]
         while parts[0] is None and (head := next((x for x in ("d_", "bar_") if word.startswith(x)), None)):
             word = word.removeprefix(head)
             before = before + head
@@ -291,7 +293,9 @@ def _words_axes(model: Model, words: str, options: Mapping[str, Any]) -> Axes:
 
 
 def _fitted(axes: Axes, shape: tuple[int, ...], options: Mapping[str, Any]) -> Axes:
-    """Return the names along the axes of an array, as far as they are known and fit, from the last one back."""
+    """Return the names along the axes of an array, as far as they are known and fit,
+    from the last one back.
+    """
     fitted: list[tuple[str, ...]] = [()] * len(shape)
     for back, names in enumerate(reversed(axes), start=1):
         if back <= len(shape) and len(names) == shape[-back]:

@@ -160,7 +160,8 @@ class DerivativeProgram:
         words = [self._input_names[name] for name in self.wrt]
         program = differentiate.jvp(self._base, words)
         base = self._base
-        count, tangents = len(base.inputs), len(base.outputs)
+        count = len(base.inputs)
+        tangents = len(base.outputs)
         shapes = self._with_directions(program, count)
 
         def body(*all_arrays: Any) -> dict[str, Any]:
@@ -180,7 +181,8 @@ class DerivativeProgram:
             program = differentiate.vjp(base, words)
         except DifferentiationError:  # through a loop that is not Newton's method
             return self._vjp_without_reverse_mode()
-        count, bars = len(base.inputs), len(base.outputs)
+        count = len(base.inputs)
+        bars = len(base.outputs)
         shapes = {array.name: array.shape for array in program.inputs}
         for array, output in zip(program.inputs[count:], base.outputs, strict=True):
             shapes[array.name] = (
@@ -206,7 +208,8 @@ class DerivativeProgram:
 
     def _hvp(self) -> Program:
         """Trace the derivative of the reverse-mode gradient along directions."""
-        words, back = [self._input_names[name] for name in self.wrt], self._vjp()
+        words = [self._input_names[name] for name in self.wrt]
+        back = self._vjp()
         program = differentiate.jvp(back, words)
         count = len(back.inputs)
         shapes = self._with_directions(program, count)

@@ -153,11 +153,10 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
         raise LinkworkError(
             f"function: expected a function of a model, such as linkwork.forward_dynamics, got {function!r}"
         )
-    optional, parameters = options.pop("optional", ()), options.pop("parameters", ())
-    settings, inputs = (
-        function.normalize_options(model, options),
-        function.inputs(model, optional, parameters),
-    )
+    optional = options.pop("optional", ())
+    parameters = options.pop("parameters", ())
+    settings = function.normalize_options(model, options)
+    inputs = function.inputs(model, optional, parameters)
     identity = function.identity(model, inputs, settings)
 
     def rule(kind: str, names: list[str]) -> Program | None:

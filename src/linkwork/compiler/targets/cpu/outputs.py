@@ -91,7 +91,8 @@ class Outputs:
             table = [(waiting + place) * t.bytes for place in places[: full_blocks - odd]]
             if table:
                 tables += _table(name, table)
-                calls += f"call void @{unpacker(t, full_blocks)}(ptr {name}, i64 {len(table)}, ptr %scratch, {row})\n"
+                unpack = unpacker(t, full_blocks)
+                calls += f"call void @{unpack}(ptr {name}, i64 {len(table)}, ptr %scratch, {row})\n"
             for k in range(full_blocks - odd, len(places)):
                 at = f"%last{array}.{k}"
                 count = min(t.lanes, size - k * t.lanes)
@@ -115,7 +116,8 @@ call void @{UNPACK_LAST}(ptr {at}.c, ptr {at}.r, i64 %out{array}.step, i64 {coun
             full_lanes -= full_lanes % max(1, LINE // t.bytes)
             if full_lanes:
                 row = f"ptr %out{array}, i64 %out{array}.step"
-                calls += f"call void @{unpacker(t, full_lanes)}(ptr {name}, i64 {full_lanes}, ptr %scratch, {row})\n"
+                unpack = unpacker(t, full_lanes)
+                calls += f"call void @{unpack}(ptr {name}, i64 {full_lanes}, ptr %scratch, {row})\n"
             for k in range(full_lanes, len(places) // t.lanes):
                 at = f"%last{array}.{k}"
                 count = min(t.lanes, size - k * t.lanes)

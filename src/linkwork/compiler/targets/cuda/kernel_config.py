@@ -90,7 +90,10 @@ class KernelConfig:
 
     @property
     def gaps(self) -> bool:
-        """True if output rows may have gaps, as in records of rollouts; otherwise their stride is constant."""
+        """True if output rows may have gaps, as in records of rollouts.
+
+        Otherwise their stride is constant.
+        """
         return any(op == "loop" for op, _, _ in self.program.code)
 
     @property

@@ -257,7 +257,7 @@ LW_FN void lw_flush_ring(real *to, long long step, int lane, const real *buffer)
     }
 }
 
-/* The same for two threads a state, 16 rows a warp. P = 2: the second thread's elements are `other` farther. */
+/* The same for two threads a state, 16 rows a warp. P = 2: elements of the second one are `other` farther. */
 template <int W, int count, int P>
 LW_FN void lw_fetch_pairs(const real *from, long long step, int other, int lane, real *buffer) {
     const int c = lane & (W - 1);
