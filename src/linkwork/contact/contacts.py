@@ -19,7 +19,8 @@ from linkwork.spatial.constants import set_frozen
 @final
 @dataclass(frozen=True)
 class Contacts:
-    """Rule for which shapes may touch: a frozen value that determines the candidates of a model (`candidates`).
+    """Rule for which shapes may touch: a frozen value that determines the candidates of a model
+    (`candidates`).
 
     - ground: "plane", which is z = 0 of the world unless the model has a plane or a height field of its own
       there; None; or geometries on the world (planes, boxes, height fields), in place of the model's own.
@@ -110,7 +111,8 @@ class Contacts:
     def on(self, model: Model) -> Contacts:
         """Return the normal form for a model: the candidates themselves in place of what chooses them.
 
-        This is the normal form of the option: a kernel depends on shapes, which `Model.digest` does not cover.
+        This is the normal form of the option: a kernel depends on shapes, which `Model.digest` does not
+        cover.
         """
         if self.found is not None:
             return self

@@ -98,7 +98,8 @@ def chosen_pairs(model: Model, pairs: Any = None, **_: Any) -> dict[str, Any]:
         )
     if len(result) > MAX_PAIRS:
         raise LimitError(
-            f"distance: {len(result)} pairs of shapes, more than {MAX_PAIRS}: name fewer, pairs=[('hand', 'table')]"
+            f"distance: {len(result)} pairs of shapes, more than {MAX_PAIRS}: name fewer, pairs=[('hand', "
+            "'table')]"
         )
     return {"pairs": tuple(_pair(one, other) for one, other in result)}
 

@@ -120,8 +120,8 @@ def compare_approximations(
     cluster: Gᵀ J G, with G the rotors' rates (gear ratios). Where a loop makes rates depend on q, those of
     the neutral state are taken. `rotors` names the bodies to leave out; else those are taken that carry
     nothing, are moved by a hinge that gears or functions tie to others, and turn faster than these or are
-    axisymmetric. Their masses, springs and dampers are removed too; with `keep_mass` they stay as if welded to the bodies
-    that carry them.
+    axisymmetric. Their masses, springs and dampers are removed too; with `keep_mass` they stay as if welded
+    to the bodies that carry them.
 
     Joint forces are those of the model's own independent velocities, also where these are the rotors'.
     """

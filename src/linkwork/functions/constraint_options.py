@@ -156,8 +156,8 @@ def in_single_precision(
 
 
 def reaches_solution(model: Model | Tree, settings: Mapping[str, Any]) -> bool:
-    """Return whether the iterations surely reach the solution: not for soft constraints, or if compliances are
-    inputs.
+    """Return whether the iterations surely reach the solution: not for soft constraints, or if compliances
+    are inputs.
 
     The criterion is the remaining part of a residual for a row ten times less mobile than typical.
     """

@@ -24,7 +24,9 @@ Sources = Mapping[str, Any] | Sequence[Any]
 
 @dataclass(frozen=True)
 class Exported:
-    """Exported function: a program, notes on its arrays (see `c_target.Notes`), and arrays for recorded calls."""
+    """Exported function: a program, notes on its arrays (see `c_target.Notes`),
+    and arrays for recorded calls.
+    """
 
     program: Program
     notes: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = field(default_factory=dict)

@@ -327,7 +327,9 @@ class Coulomb(Block):
 
     def _prepare(self, G: np.ndarray) -> None:
         G_block = G[np.ix_(self.rows, self.rows)]
-        self.n, self.across, T = G_block[0, 0], G_block[1:, 0], G_block[1:, 1:]
+        self.n = G_block[0, 0]
+        self.across = G_block[1:, 0]
+        T = G_block[1:, 1:]
         self.inverse_n = _reciprocal(self.n)
         self.c = self.across * self.inverse_n
         self.stuck = T - np.outer(self.c, self.across)  # what tangents feel while the normal velocity stays
@@ -380,7 +382,9 @@ class Coulomb(Block):
         falls = where(expected > 0.0, rho * stiff, 0.0)
         t, slope, along, moved = self.disc.proximal(w[1:], impulse[1:], rate, self.mu * n)
         D: Any = np.zeros((3, 3), dtype=object)
-        D[0, 0], D[1:, 0], D[1:, 1:] = falls, self.mu * falls * along, slope
+        D[0, 0] = falls
+        D[1:, 0] = self.mu * falls * along
+        D[1:, 1:] = slope
         moved = maximum(moved, self.n * absolute(n - impulse[0]) / rate)
         return Proximal(np.array([n, *t], dtype=object), D, moved)
 

@@ -196,7 +196,8 @@ def branches(
             B[np.ix_(at, at)] = disc.B[:, 1:]
         elif isinstance(block, Interval):
             normal = _interval(block, w[0], impulse[0], how, soft[0])
-            c, B[0, 0] = normal.c, normal.B[0, 0]
+            c = normal.c
+            B[0, 0] = normal.B[0, 0]
         else:
             assert isinstance(block, Bounded)
             result = _bounded(block, w[at[0]], impulse[at[0]], how, normal, impulse[0])
@@ -280,7 +281,8 @@ class _Rows:
             for block in blocks:
                 rows = list(block.rows)
                 result = block.proximal(w[rows], impulse[rows], rate, self.soft[rows], p[group[0]])
-                p[rows], moved = result.impulses, maximum(result.moved, moved)
+                p[rows] = result.impulses
+                moved = maximum(result.moved, moved)
         return p, moved
 
     def allowed(self, lam: np.ndarray) -> np.ndarray:

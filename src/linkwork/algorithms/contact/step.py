@@ -341,7 +341,9 @@ class Step:
         return 0.5 * (impulses * (self.before + after))
 
     def gain(self, impulses: np.ndarray, u: np.ndarray) -> Any:
-        """Return the work of all impulses in a step to u [J], without what undoing deep penetrations takes."""
+        """Return the work of all impulses in a step to u [J], without what undoing deep
+        penetrations takes.
+        """
         work = sum(self.works(impulses, u))
         for i, gap, rate in zip(self.begun.normals, self.begun.gaps, self.undoing()):
             undone = maximum(0.5 * impulses[i] * (self.before[i] + rate), 0.0)
@@ -386,8 +388,8 @@ def _of_outer_forces(model: Model, contacts: Contacts, nodes: Any, q: Any, v: An
 
 
 class OnBodies(NamedTuple):
-    """Motions that contacts act on: `moving` are the motions of bodies, then rows in joints; or the velocities of all
-    joints.
+    """Motions that contacts act on: `moving` are the motions of bodies, then rows in joints; or the
+    velocities of all joints.
 
     T leads from motions of bodies to all rows, B to them from the velocities of all joints, if these are
     `moving`. `groups` are the rows of each contact.
@@ -501,7 +503,8 @@ def without_loops(G: np.ndarray, free: np.ndarray, m: int) -> tuple[np.ndarray, 
     contact_rows = slice(0, m)
     loops = slice(m, None)
     S = Factor(G[loops, loops], dependent=REDUNDANT)
-    Z, z = S.solve(G[loops, contact_rows]), S.solve(free[loops])
+    Z = S.solve(G[loops, contact_rows])
+    z = S.solve(free[loops])
     reduced = (
         G[contact_rows, contact_rows] - mirrored(G[contact_rows, loops] @ Z)
         if m

@@ -59,7 +59,9 @@ class StepSolution:
         arrive: Arrive,
     ) -> None:
         q, v, tau, dt = (arrays[name] for name in ("q", "v", "tau", "dt"))
-        self.contacts, f_ext, coefficients = contacts, arrays.get("f_ext"), _coefficients(arrays)
+        self.contacts = contacts
+        f_ext = arrays.get("f_ext")
+        coefficients = _coefficients(arrays)
         end = stepped(model, contacts, q, v, tau, dt, f_ext, start, method, arrive, coefficients)
         self.u = end.u
         self.curved = end.curved
