@@ -94,13 +94,15 @@ def logarithm(name: str, nominal: np.ndarray) -> Coordinates:
 
 
 def moment_of_inertia(name: str, nominal: np.ndarray) -> Coordinates:
-    """Return log-Cholesky coordinates of a moment of inertia about the centre of mass (xx, yy, zz, xy, xz, yz).
+    """Return log-Cholesky coordinates of a moment of inertia about the centre of mass (xx, yy, zz, xy, xz,
+    yz).
 
     Entries off the diagonal of the factor are in units of its diagonal's size in the model, so that all six
     coordinates are free of units.
     """
     ten = np.zeros(10)
-    ten[0], ten[_AMONG_TEN] = 1.0, nominal
+    ten[0] = 1.0
+    ten[_AMONG_TEN] = nominal
     labels = tuple(f"{name}.{axis}" for axis in MOMENTS)
     start = log_cholesky(ten)[1:7]
     unit = np.ones(6)
@@ -160,7 +162,8 @@ def placement(name: str, labels: tuple[str, ...], nominal: np.ndarray, varied: n
             rate[k, 3:, k, 3:] = _left(pose[3:]) @ _exponential_rate(r)
         return rate.reshape(nominal.size, full.size)[:, varied]
 
-    unit, limit = np.eye(len(varied)), np.full(len(varied), np.inf)
+    unit = np.eye(len(varied))
+    limit = np.full(len(varied), np.inf)
     same: Map = lambda x: x  # noqa: E731
     return Coordinates(
         name,

@@ -133,7 +133,8 @@ class _Search:
     ) -> None:
         if parameters.delays:
             raise ModelError("excitation_trajectory: delays are not parameters of inverse dynamics")
-        self.model, self.chosen = model, parameters
+        self.model = model
+        self.chosen = parameters
         self.frequencies = 2.0 * np.pi / duration * np.arange(1, harmonics + 1)
         self.times = duration / POINTS * np.arange(POINTS)
         self.weights = 1.0 / _numbers("sigma_tau", sigma_tau, model.nv)

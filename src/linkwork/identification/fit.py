@@ -129,7 +129,8 @@ def fit_parameters(
     )
     free_start = initial_states == "estimate"
     shooting = Shooting(steps, varied, signals, segment=segment, substeps=substeps, free_start=free_start)
-    problem, start = Problem(shooting, varied, prior), None
+    problem = Problem(shooting, varied, prior)
+    start = None
     if method == "multiple_shooting":
         parts = [part for one, starts in zip(signals, shooting.starts) for part in one.parts(starts)]
         separate = Shooting(steps, varied, parts, segment=segment, substeps=substeps, free_start=True)
@@ -251,7 +252,8 @@ def _sizes(one: Signals) -> tuple[float, float]:
 
 def _first_noise(model: Model, signals: Sequence[Signals]) -> tuple[Noise, bool]:
     """Return the noise as it is given, else a part of signals' sizes; and whether all is given."""
-    known, noise = True, list[tuple[np.ndarray, np.ndarray | None]]()
+    known = True
+    noise = list[tuple[np.ndarray, np.ndarray | None]]()
     for one in signals:
         size_q, size_v = _sizes(one)
         q = np.full(model.nv_spanning, FIRST_NOISE * size_q) if one.sigma_q is None else one.sigma_q
@@ -264,8 +266,11 @@ def _first_noise(model: Model, signals: Sequence[Signals]) -> tuple[Noise, bool]
 
 
 def _estimated_noise(problem: Problem, solution: Solution, noise: Noise) -> Noise:
-    """Return standard deviations of residuals for each channel of each recording, where they are not given."""
-    signals, estimated = problem.shooting.signals, list[tuple[np.ndarray, np.ndarray | None]]()
+    """Return standard deviations of residuals for each channel of each recording,
+    where they are not given.
+    """
+    signals = problem.shooting.signals
+    estimated = list[tuple[np.ndarray, np.ndarray | None]]()
     total = sum(
         int(np.count_nonzero(_measured(path.residuals, noise[k]))) for k, path in enumerate(solution.paths)
     )
@@ -306,7 +311,8 @@ def _result(
 ) -> FitResult:
     x = solution.point.x
     cov, null = covariance(solution.information, parameters.entries_rate(x))
-    start, estimate = parameters.entries(parameters.start), parameters.entries(x)
+    start = parameters.entries(parameters.start)
+    estimate = parameters.entries(x)
     sizes = parameters.sizes(x)
     directions = readable(parameters.labels, null, sizes)
     unknown = {label for direction in directions for label in direction.coefficients}

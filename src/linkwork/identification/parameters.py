@@ -73,7 +73,8 @@ class Parameters:
         """Return the places of the numbers of each block among the flattened arrays; delays of forces come
         last.
         """
-        first, places = 0, {}
+        first = 0
+        places = {}
         for name in self.names:
             size = int(np.prod(self.shapes[name], dtype=int))
             kind, who = parse(name)
@@ -99,7 +100,9 @@ class Parameters:
 
     def arrays(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the arrays of the model by name."""
-        numbers, first, arrays = self.flat(x), 0, {}
+        numbers = self.flat(x)
+        first = 0
+        arrays = {}
         for name in self.names:
             size = int(np.prod(self.shapes[name], dtype=int))
             arrays[name] = numbers[first : first + size].reshape(self.shapes[name])
@@ -145,7 +148,9 @@ class Parameters:
         return sizes
 
     def coordinate_sizes(self) -> np.ndarray:
-        """Return typical sizes of coordinates: 1 for logarithms, and radii of gyration for centres of mass."""
+        """Return typical sizes of coordinates: 1 for logarithms,
+        and radii of gyration for centres of mass.
+        """
         sizes = self.sizes(self.start)
         for block, part in zip(self.blocks, self.parts):
             if np.isfinite(block.largest_step) and parse(block.name)[0] not in POSES:
@@ -206,7 +211,8 @@ class Parameters:
 
     def priors(self, priors: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return means and standard deviations of entries, infinite without a prior."""
-        mean, deviation = self.entries(self.start).copy(), np.full(self.size, np.inf)
+        mean = self.entries(self.start).copy()
+        deviation = np.full(self.size, np.inf)
         for name, prior in priors.items():
             places = self.places(name, "priors")
             try:

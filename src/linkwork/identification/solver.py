@@ -52,7 +52,9 @@ class Information:
 
 @dataclass
 class Solution:
-    """Solution of a fit: the point, its simulated recordings, cost, information, and the reason for stopping."""
+    """Solution of a fit: the point, its simulated recordings, cost, information,
+    and the reason for stopping.
+    """
 
     point: Point
     paths: list[Trajectory]
@@ -299,7 +301,10 @@ def solve(
                 damping = max(
                     LEAST_DAMPING, damping * (0.1 if quality > 0.75 else 1.0 if quality > 0.25 else 4.0)
                 )
-                point, paths, cost, gap = trial, simulated, new_cost, new_gap
+                point = trial
+                paths = simulated
+                cost = new_cost
+                gap = new_gap
                 break
             damping *= 10.0 if damping > 1e-6 else 1e3
             if damping > MOST_DAMPING:

@@ -78,14 +78,20 @@ class Steps:
             self._error_jacobian = jacobian(position_error, model, wrt=by, close=self.closing)
 
     def states_jacobian(self, arrays: Sequence[Any], values: Sequence[Any]) -> tuple[np.ndarray, ...]:
-        """Return the Jacobians of steps by states, (rows, nx, nx), numbers, (rows, nx, numbers), and forces."""
+        """Return the Jacobians of steps by states, (rows, nx, nx), numbers, (rows, nx, numbers),
+        and forces.
+        """
         jacobians = self._jacobian.kernel()(*arrays, *values)
-        rows, nv, half = len(arrays[0]), self.model.nv, len(jacobians) // 2
-        by_state, by_force = np.empty((rows, 2 * nv, 2 * nv)), np.zeros((rows, 2 * nv, nv))
+        rows = len(arrays[0])
+        nv = self.model.nv
+        half = len(jacobians) // 2
+        by_state = np.empty((rows, 2 * nv, 2 * nv))
+        by_force = np.zeros((rows, 2 * nv, nv))
         by_number = np.zeros((rows, 2 * nv, self.parameters.numbers))
         for part, blocks in enumerate((jacobians[:half], jacobians[half:])):
             columns = slice(part * nv, part * nv + nv)
-            by_state[:, columns, :nv], by_state[:, columns, nv:] = blocks[0], blocks[1]
+            by_state[:, columns, :nv] = blocks[0]
+            by_state[:, columns, nv:] = blocks[1]
             if self._by_force:
                 by_force[:, columns] = blocks[2]
             first = 0

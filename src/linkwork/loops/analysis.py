@@ -398,7 +398,8 @@ class ClusterAnalysis:
         choice = choose_independent(self.model, variant, rows, postures, names_of(cluster), held)
         made = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(rows), count=len(J), slack=slack,
-            gaps=_gaps(best[1], ranked) if slack else (), closed=_own(self.model, cluster, candidates[0][0].q),
+            gaps=_gaps(best[1], ranked) if slack else (),
+            closed=_own(self.model, cluster, candidates[0][0].q),
             overdetermined=used,
         )  # fmt: skip
         good = [regular[n] for n in choice.good if n]

@@ -32,7 +32,10 @@ class Progress:
         self.before = 0
         self.counts: Counter[int] = Counter()
         self.shown = (sys.stderr.isatty() or _in_notebook()) if visible is None else visible
-        self._accepted, self._began, self._printed, self._width = accepted, time.monotonic(), 0.0, 0
+        self._accepted = accepted
+        self._began = time.monotonic()
+        self._printed = 0.0
+        self._width = 0
 
     @property
     def seconds(self) -> float:

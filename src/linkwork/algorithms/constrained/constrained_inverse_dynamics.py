@@ -131,7 +131,8 @@ def _groups(nodes: ModelTree[Any], selected: np.ndarray, actuators: Sequence[int
         indices_of_node.setdefault(nodes.node_of(joints[c].child), []).append(index)
     groups = []
     for node, indices in indices_of_node.items():
-        dofs, velocities = list(range(*node.dofs.indices(nodes.nv))), [actuators[k] for k in indices]
+        dofs = list(range(*node.dofs.indices(nodes.nv)))
+        velocities = [actuators[k] for k in indices]
         if set(velocities) <= set(selected[dofs]):
             groups.append(
                 Group(
