@@ -92,12 +92,14 @@ class StackedTree:
         self.a, self.b = rng.normal(size=(2, n))
         self.by_speed = rng.normal(size=(2, n, nv))
         self.damping = rng.normal(size=nv)
-        self.armature = rng.uniform(0.0, 0.2, size=nv)
+        self.armature = np.zeros((nv, nv))
         nodes = []
         for k, parent in enumerate(self.parents):
             at, dofs = slice(*self.first[k : k + 2]), slice(*self.own[k : k + 2])
             factor = rng.normal(size=(self.rows[k], self.rows[k]))
             self.M[at, at] = factor @ factor.T + 0.5 * np.eye(self.rows[k])
+            factor = rng.normal(size=(self.dofs[k], self.dofs[k]))
+            self.armature[dofs, dofs] = 0.1 * factor @ factor.T
             self.H[dofs, at] = rng.normal(size=(self.dofs[k], self.rows[k]))
             more = {}
             if parent >= 0:
@@ -111,7 +113,7 @@ class StackedTree:
                     M=self.M[at, at],
                     a=lambda q, v, at=at: self.a[at] + self.by_speed[0, at] @ v,
                     b=lambda q, v, at=at: self.b[at] + self.by_speed[1, at] @ v,
-                    armature=np.diag(self.armature[dofs]),
+                    armature=self.armature[dofs, dofs],
                     passive_force=lambda q, v, dofs=dofs: self.damping[dofs] * v[dofs],
                     **more,
                 )
@@ -129,7 +131,7 @@ class StackedTree:
         propagated = np.linalg.inv(np.eye(len(self.M)) - E)  # (1 - A)⁻¹
         up = self.H @ propagated
         down = up.transpose(0, 2, 1)
-        M = up @ self.M @ down + np.diag(self.armature)
+        M = up @ self.M @ down + self.armature
         rest = apply(propagated.transpose(0, 2, 1), self.a + v @ self.by_speed[0].T)
         f = apply(np.broadcast_to(self.M, propagated.shape), rest) + self.b + v @ self.by_speed[1].T
         h = apply(up, f) + self.damping * v
@@ -137,11 +139,25 @@ class StackedTree:
         yield "mass_matrix_inverse", lw.mass_matrix_inverse(self.tree, q), np.linalg.inv(M)
         yield "bias_force", lw.bias_force(self.tree, q, v), h
         yield "inverse_dynamics", lw.inverse_dynamics(self.tree, q, v, a), apply(M, a) + h
+        free = np.linalg.solve(M, (tau - h)[..., None])[..., 0]
+        yield "forward_dynamics", lw.forward_dynamics(self.tree, q, v, tau), free
         yield (
-            "forward_dynamics",
-            lw.forward_dynamics(self.tree, q, v, tau),
-            np.linalg.solve(M, (tau - h)[..., None])[..., 0],
+            "mass_matrix_log_determinant",
+            lw.mass_matrix_log_determinant(self.tree, q),
+            np.linalg.slogdet(M)[1],
         )
+        moved = apply(down, v)
+        energy = 0.5 * (v * apply(np.broadcast_to(self.armature, M.shape), v)).sum(1)
+        energy += 0.5 * np.einsum("bi,ij,bj->b", moved, self.M, moved)
+        yield "kinetic_energy", lw.kinetic_energy(self.tree, q, v), energy
+        if len(tau[0]) > 1:
+            known = rng.permutation(len(tau[0])) < len(tau[0]) // 2
+            given = np.where(known, a, 0.0)
+            missing = (tau - h - apply(M, given))[:, ~known]
+            found = given.copy()
+            found[:, ~known] = np.linalg.solve(M[:, ~known][:, :, ~known], missing[..., None])[..., 0]
+            ours = lw.hybrid_dynamics(self.tree, q, v, a, tau, prescribed=known)
+            yield "hybrid_dynamics", np.stack(ours, 1), np.stack([found, apply(M, found) + h], 1)
 
 
 def comparisons(model: Model, oracle: Dense, rng: Random) -> Iterator[tuple[str, Any, Any]]:
