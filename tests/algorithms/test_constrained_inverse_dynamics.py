@@ -213,3 +213,41 @@ def test_refused(options: dict[str, Any], words: str) -> None:
         lw.constrained_inverse_dynamics(
             model, model.neutral(), Z, Z, **{"constraints": Connect(TIPS[0]), **options}
         )
+
+
+def spatial_linkage(length: float) -> lw.Model:
+    """Return a crank, a coupler on ball joints and a rocker, closed by a force, of this size."""
+    rng = np.random.default_rng(3)
+    hinge = lw.joints.Revolute((0.0, 0.0, 1.0))
+    ball = lw.joints.Spherical()
+    builder = lw.ModelBuilder("linkage", gravity=(0.0, 0.0, -9.81 * length))
+    rows = [("crank", hinge, "world", 0.0), ("coupler", ball, "crank", 0.4), ("rocker", ball, "coupler", 0.7)]
+    for name, kind, parent, x in rows:
+        center = 0.1 * length * rng.normal(size=3)
+        builder.add_body(name, mass=1.0, center=center, inertia=length**2 * np.array([0.02, 0.03, 0.04]))
+        builder.add_joint(f"{name} joint", kind, parent=parent, child=name, xyz=(x * length, 0.0, 0.0))
+    ends = {"xyz": (0.5 * length, 0.2 * length, 0.0), "successor_xyz": (0.6 * length, 0.0, 0.0)}
+    builder.add_loop(
+        "close", hinge, predecessor="world", successor="rocker", rpy=(0.3, -0.2, 0.4), **ends, embed=False
+    )
+    return builder.add_frame("tool", body="rocker", xyz=length * np.array([0.1, 0.2, 0.3])).build()
+
+
+@pytest.mark.parametrize("actuators", [None, ["crank joint", "coupler joint"]])
+def test_least_torques_in_any_unit_of_length(actuators: list[str] | None) -> None:
+    """Rows in m/s² and in rad/s² have no common scale: torques of least norm do not depend on the metre."""
+    unit = spatial_linkage(1.0)
+    q, v = unit.random_state(3)
+    a = np.random.default_rng(0).normal(size=unit.nv)
+    constraints = [lw.OnPlane("tool")]
+    options = {"constraints": constraints, "actuators": actuators}
+    tau, _, left = run(lw.constrained_inverse_dynamics, unit, q, v, a, **options)
+    if actuators is None:  # every joint is driven: least squares of all equations
+        J = run(lw.constraint_jacobian, unit, q, constraints=constraints)
+        T = run(lw.inverse_dynamics, unit, q, v, a)
+        least = T - J.T @ np.linalg.lstsq(J.T, T, rcond=None)[0]
+        assert np.allclose(tau, least, rtol=0.0, atol=1e-10) and np.abs(tau).max() > 1e-3
+    for length in (2.0**-20, 2.0**-10, 2.0**20):
+        other, _, rest = run(lw.constrained_inverse_dynamics, spatial_linkage(length), q, v, a, **options)
+        assert np.allclose(other, length**2 * tau, rtol=1e-9, atol=1e-9 * length**2)
+        assert np.allclose(rest, length**2 * left, rtol=1e-9, atol=1e-9 * length**2)

@@ -67,7 +67,8 @@ def constrained_inverse_dynamics(
         except a free base.
     minimize : {"torque", "constraint_force"}, optional
         Where forces are not unique (more contacts or actuators than needed), the forces whose weighted sum of
-        squares is smallest.
+        squares is smallest. Constraint forces that no actuator feels then have the smallest sum of R forces²,
+        with R the compliances of `constrained_dynamics`.
     weights : array_like, optional
         One for each actuated velocity or constraint row. Default: ones.
 

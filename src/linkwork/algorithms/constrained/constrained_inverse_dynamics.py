@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.row_mobility import row_mobilities
 from linkwork.algorithms.loops.active_joints import least_squares, rows_of_G, with_active
 from linkwork.algorithms.loops.closing import spanning_acceleration, spanning_velocity
 from linkwork.algorithms.loops.embed_all import independent_indices
@@ -74,6 +75,8 @@ def constrained_inverse_dynamics(
     nodes: Any = nodes_for(driven_model, constraints, q, v, f_ext)
     T = inverse_dynamics(nodes, a)
     J = ConstraintRows(nodes, constraints).jacobian()
+    units = _row_units(model, constraints) if minimize == "torque" else np.ones(len(J))
+    J = (J.T * units).T
     groups = _groups(nodes, independent, actuators)
     active = np.concatenate([group.s for group in groups])  # empty where loops lock all actuated joints
     passive = np.setdiff1d(np.arange(driven_model.nv), active)
@@ -94,7 +97,7 @@ def constrained_inverse_dynamics(
         tau[group.indices] = least_squares(group.W, t[group.s], group_weights)
     residual: Any = np.zeros(driven_model.nv, dtype=object)
     residual[passive] = t[passive]
-    return Forces(tau, lam, residual if to_driven is None else to_driven.T @ residual)
+    return Forces(tau, units * lam, residual if to_driven is None else to_driven.T @ residual)
 
 
 def _driven(
@@ -146,6 +149,17 @@ def _groups(nodes: ModelTree[Any], selected: np.ndarray, actuators: Sequence[int
             W = rows_of_G(nodes, node, velocities)[:, [k - dofs[0] for k in s]]
             groups.append(Group(indices, np.array(s, dtype=int), W))
     return groups
+
+
+def _row_units(model: Model, constraints: Sequence[Constraint]) -> np.ndarray:
+    """Return factors, (m,), that give rows in m/s² and in rad/s² one unit: the root of a mass.
+
+    Otherwise results would depend on the unit of length. One factor for all rows would change nothing.
+    """
+    mobilities = row_mobilities(model, constraints)
+    if np.ptp(mobilities) == 0.0:
+        return np.ones(len(mobilities))
+    return 1.0 / np.sqrt(mobilities)
 
 
 class PassiveRows:
