@@ -37,7 +37,7 @@ def test_every_way_is_emitted_and_the_fastest_is_kept(monkeypatch: pytest.Monkey
         return float(header["threads"] != header["rows"]) + 1e-3 * header["threads"]
 
     monkeypatch.setattr(kernel_module, "compile_text", compiled)
-    monkeypatch.setattr(kernel_module.CudaKernel, "_measure", measured)
+    monkeypatch.setattr(kernel_module, "measure_rate", measured)
     program = limbs()
     lowered = lw.lower(program, "float64", arranged=None)
     header, cubin = kernel_module.fastest(program, lowered, FakeGpu())  # type: ignore[arg-type]

@@ -112,7 +112,7 @@ API = "".join(page.read_text(encoding="utf-8") for page in API_PAGES)
 
 def test_public_names_of_the_api_pages_exist() -> None:
     for name, rest in re.findall(r"^\.\. auto\w+:: ([\w.]+).*\n((?:   :.*\n)*)", API, flags=re.MULTILINE):
-        documented = pkgutil.resolve_name(name)
+        documented = pkgutil.resolve_name(name.replace(".", ":", 1))
         members = re.search(r":members: (.+)", rest)
         for member in members[1].split(", ") if members else ():
             known = hasattr(documented, member) or member in getattr(documented, "__dataclass_fields__", {})

@@ -150,7 +150,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         lambda m: m.with_loop("pin", HINGE, predecessor="rod tpi", successor="crank"),
         "no frame named 'rod tpi' ",
     ),
-    "no name": (lambda m: m.with_loop("", HINGE, **ENDS), "a loop's name is a text"),
+    "no name": (lambda m: m.with_loop("", HINGE, **ENDS), "name of a loop: expected a non-empty string"),
     "no end": (
         lambda m: m.with_loop("pin", HINGE, predecessor=3, successor="crank"),
         "predecessor: expected the name of",

@@ -272,23 +272,23 @@ def pairs(at: Sensitivity) -> Derivatives:
         f[k] = k.hinge_force(alpha[k])
     Tq, Tv, M = (np.zeros((nodes.nv, nodes.nv), dtype=object) for _ in range(3))
     for k in nodes.tips_to_base():
-        columns = moved[k]
+        moving = moved[k]
         body = k.body
         dofs = k.dofs
         B[k] = VelocityMoments.of_body(k.hinge_inertia, motion[k].w, motion[k].v)
         for c in nodes.children(k):
             f[k] = f[k] + c.A.gather(f[c])
             B[k] = B[k] + B[c].carried(c.body.X)
-        by_a = R[k] @ columns.S
-        by_v = R[k] @ columns.dA_v + B[k].times(columns.S[:3])
-        by_q = R[k] @ columns.dA + B[k].times(columns.dV[:3])
-        row = B[k].transposed_times(columns.S)
-        M[dofs, dofs] = mirrored(columns.S.T @ by_a) + k.armature
-        Tv[dofs, dofs] = columns.S.T @ by_v + np.diag(np.array(body.joint.damping, dtype=object))
-        Tq[dofs, dofs] = columns.S.T @ by_q + columns.own(f[k])
-        by_q = by_q - np.array([ad_star(x, f[k]) for x in columns.S.T], dtype=object).reshape(-1, 6).T
+        by_a = R[k] @ moving.S
+        by_v = R[k] @ moving.dA_v + B[k].times(moving.S[:3])
+        by_q = R[k] @ moving.dA + B[k].times(moving.dV[:3])
+        row = B[k].transposed_times(moving.S)
+        M[dofs, dofs] = mirrored(moving.S.T @ by_a) + k.armature
+        Tv[dofs, dofs] = moving.S.T @ by_v + np.diag(np.array(body.joint.damping, dtype=object))
+        Tq[dofs, dofs] = moving.S.T @ by_q + moving.own(f[k])
+        by_q = by_q - np.array([ad_star(x, f[k]) for x in moving.S.T], dtype=object).reshape(-1, 6).T
         j = k
-        m = columns.S.shape[1]
+        m = moving.S.shape[1]
         while j.parent is not nodes.ground and m:
             columns = j.A.gather(np.concatenate([by_a, by_v, by_q], axis=1))
             by_a = columns[:, :m]
