@@ -15,7 +15,7 @@ from andrews import END, START, force, squeezer
 from linkwork.joints import Free, Revolute, Spherical
 from linkwork.model import WORLD
 from linkwork.simulation.charts import Charts
-from linkwork.simulation.stepping import Stepping
+from linkwork.simulation.stepping import SMOOTH, Stepping
 from planar_bars import crank_states, four_bar, parallelograms
 from planar_mechanisms import folding_dyad, peaucellier
 
@@ -352,18 +352,22 @@ def kept_energy(model: lw.Model, found: lw.Rollout) -> np.ndarray:
 
 
 @pytest.mark.parametrize("driven", [False, True], ids=["kernel", "function"])
-def test_a_dead_point_within_a_step_is_reported_before_energy_is_lost(driven: bool) -> None:
-    """The longest bar and the shortest are as long as the others: at an angle of pi all are in one line."""
+def test_a_bifurcation_within_a_step_is_passed_without_losing_energy(driven: bool) -> None:
+    """The longest bar and the shortest are as long as the others: at an angle of pi all are in one line.
+
+    The motion goes on as that of finer steps does.
+    """
     model = four_bar(0.5, 0.7, 0.6, 0.8)
     angles = np.array([2.95, 2.9, 2.95])
     speeds = np.array([[3.3], [2.0], [-2.0]])
     q = crank_states(angles, 0.5, 0.7, 0.6, 0.8)
     tau = (lambda q, v, t: 0.0 * v) if driven else None
     found = lw.rollout(model, q, speeds, tau, dt=0.001, steps=150, integrator="rk4")
-    assert found.status.tolist() == [lw.Status.DEAD_POINT, lw.Status.DEAD_POINT, lw.Status.OK]
+    assert found.status.tolist() == [lw.Status.OK] * 3
     assert kept_energy(model, found).max() < 5e-7
-    last = found.q[[0, 1], found.steps[:2]]
-    assert np.all(np.abs(last[:, 0] - np.pi) < 0.02), "it stopped near to where it is"
+    assert np.all(found.q[:2, -1, 0] > np.pi + 0.2), "it went on beyond where it is"
+    fine = lw.rollout(model, q, speeds, tau, dt=0.00025, steps=600, integrator="rk4")
+    assert np.abs(fine.q[:, -1] - found.q[:, -1]).max() < 2e-6
     alone = lw.rollout(model, q[1], speeds[1], tau, dt=0.001, steps=150, integrator="rk4")
     assert alone.steps == found.steps[1] and np.array_equal(alone.q, found.q[1], equal_nan=True)
 
@@ -381,8 +385,11 @@ def test_a_peaucellier_linkage_keeps_its_energy_or_reports_a_dead_point() -> Non
         integrator="rk4",
         limits=False,
     )
-    assert found.status.tolist() == [lw.Status.DEAD_POINT, lw.Status.OK]
-    assert found.steps[0] > 10 and kept_energy(model, found).max() < 5e-7
+    assert found.status[0] in (lw.Status.OK, lw.Status.DEAD_POINT) and found.status[1] == lw.Status.OK
+    assert found.steps[0] > 10
+    energy = kept_energy(model, found)
+    passed = 2.0 * SMOOTH  # of the velocity, in the step that passes the singular state
+    assert energy[0] < passed and energy[1] < 5e-7
 
 
 @pytest.mark.slow
@@ -404,8 +411,8 @@ def test_peaucellier_linkages_keep_their_energy_or_report_a_dead_point() -> None
     change = np.nanmax(np.abs(total - total[:, :1]), axis=1) / np.nanmax(
         lw.kinetic_energy(model, found.q, found.v), axis=1
     )
-    assert change.max() < 1e-6 and set(found.status) <= {lw.Status.OK, lw.Status.DEAD_POINT}
-    assert (found.status == lw.Status.DEAD_POINT).any()
+    passed = 2.0 * SMOOTH  # of the velocity, in a step that passes a singular state
+    assert change.max() < passed and set(found.status) <= {lw.Status.OK, lw.Status.DEAD_POINT}
 
 
 def test_other_reports() -> None:
