@@ -255,11 +255,10 @@ def test_gains_of_joints() -> None:
     q, v, _ = state(model, rng)
     single = [j.name for j in model.joints if j.nv == 1][:2]
     for j in model.joints:
-        for at in (None, tuple(rng.normal(size=j.nv).tolist())):
+        for at in (None, tuple(j.kind.random(rng).tolist())):
             J, rest = held(model, [Locked(j.name, at)], q, v)
-            away = floats_of(j.kind.difference(j.kind.neutral(), q[j.q_slice])) - np.array(
-                at or np.zeros(j.nv)
-            )
+            start = j.kind.neutral() if at is None else np.array(at)
+            away = floats_of(j.kind.difference(start, q[j.q_slice]))
             wanted = held(model, [Locked(j.name, at, Gains(7.0, 2.0))], q, v)[1] - rest
             assert close(wanted, 7.0 * away + 2.0 * (J @ v), 1e-12)
     terms = dict(zip(single, (2.0, -0.5)))
@@ -472,7 +471,7 @@ MISFITS: dict[str, tuple[Callable[[], Any], str]] = {
     "bolted to the ground": (lambda: Rolling("stand", 0.1, "mark"), "both frames are fixed to the ground"),
     "no such joint": (lambda: Locked("hing"), "no joint named 'hing'.*hinge"),
     "fixed joint": (lambda: Locked("bolted"), "no joint named"),
-    "wrong place": (lambda: Locked("hinge", (0.0, 1.0)), "expected 1 numbers, got 2"),
+    "wrong place": (lambda: Locked("hinge", (0.0, 1.0)), "expected 1 coordinates of the joint, got 2"),
     "coupled to nothing": (lambda: Coupled({"hinge": 1.0, "nothing": 1.0}), "no joint named 'nothing'"),
 }
 
@@ -490,3 +489,35 @@ def test_joints_of_several_velocities_are_not_coupled() -> None:
     model = lw.robots.quadruped()
     with pytest.raises(ModelError, match="has 6 velocities; only joints of one can be coupled"):
         lw.delassus.program(model, constraints=Coupled({model.joints[0].name: 1.0}))
+
+
+def test_locks_hold_joints_at_their_coordinates() -> None:
+    """The error of a lock is the motion from its coordinates, in every kind of joint, however far they are."""
+    rng = np.random.default_rng(5)
+    model = every_kind(rng)
+    at = np.array(model.random_state(rng)[0])
+    for joint in model.joints:
+        if isinstance(joint.kind, Planar):
+            at[joint.q_slice][2] = 0.5 * np.pi
+    error, v = rng.normal(size=(2, model.nv))
+    q = lw.integrate(model, at, error)
+    locks = [
+        Locked(joint.name, tuple(3.0 * at[joint.q_slice] if joint.nq in (4,) else at[joint.q_slice]))
+        for joint in model.joints
+    ]
+    pulled = [replace(lock, gains=Gains(stiffness=3.0, damping=0.7)) for lock in locks]
+    free, held = (
+        lw.constraint_bias.body(
+            model, q, v, **lw.constraint_bias.normalize_options(model, {"constraints": c})
+        )
+        for c in (locks, pulled)
+    )
+    targets = np.asarray(free - held, dtype=float)
+    assert np.allclose(targets, -3.0 * error - 0.7 * v, rtol=0.0, atol=1e-12)
+
+
+def test_a_lock_at_no_coordinates() -> None:
+    builder = ModelBuilder("ball").add_body("ball", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    model = builder.add_joint("joint", lw.joints.Spherical(), parent="world", child="ball").build()
+    with pytest.raises(ModelError, match="expected coordinates of the joint"):
+        lw.constraint_jacobian(model, model.neutral(), constraints=Locked("joint", (0.0,) * 4))

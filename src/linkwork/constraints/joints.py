@@ -32,7 +32,8 @@ def _numbers(label: str, values: Any) -> tuple[float, ...]:
 class Locked(Constraint):
     """A joint that does not accelerate: one row per velocity.
 
-    The error is the difference from the neutral coordinates or, with `at`, from those in that state.
+    `at` are coordinates of the joint, (joint.nq,): by default its neutral ones. The error is the motion that
+    leads from there to its coordinates, as in `lw.difference`.
     """
 
     joint: str
@@ -46,14 +47,24 @@ class Locked(Constraint):
 
     def labels(self, model: Model) -> tuple[str, ...]:
         joint = model.joint(self.joint)
-        if self.at is not None and len(self.at) != joint.nv:
-            raise ModelError(f"Locked({self.joint!r}): `at`: expected {joint.nv} numbers, got {len(self.at)}")
+        if self.at is not None:
+            if len(self.at) != joint.nq:
+                raise ModelError(
+                    f"Locked({self.joint!r}): `at`: expected {joint.nq} coordinates of the joint, got "
+                    f"{len(self.at)}"
+                )
+            with np.errstate(invalid="ignore", divide="ignore"):  # a quaternion of zeros
+                away = joint.kind.difference(joint.kind.neutral(), np.array(self.at))
+            if not np.isfinite(np.asarray(away, dtype=float)).all():
+                raise ModelError(
+                    f"Locked({self.joint!r}): `at`: expected coordinates of the joint, got {self.at}"
+                )
         return joint.v_names
 
     def violation(self, model: Model, kinematics: BodyKinematics) -> Any:
         joint = model.joint(self.joint)
-        away = joint.kind.difference(joint.kind.neutral(), kinematics.nodes.bodies[joint.child].q)
-        return away - np.array(self.at or np.zeros(joint.nv))
+        start = joint.kind.neutral() if self.at is None else np.array(self.at)
+        return joint.kind.difference(start, kinematics.nodes.bodies[joint.child].q)
 
     def equations(self, model: Model, kinematics: BodyKinematics) -> Rows:
         joint = model.joint(self.joint)
