@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from linkwork.cli.demo_picture import GREY, INK, PALE, nice, path, rule, text
+from linkwork.cli.demo_picture import nice
+from linkwork.cli.svg import GREY, INK, PALE, path, rule, text
 
 COLOURS = ("#1f5fa8", "#d1495b", "#e0a030", "#4fa36b", "#7b5ea7", "#7b8794")
 # of a panel, and between panels

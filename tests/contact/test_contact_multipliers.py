@@ -10,7 +10,8 @@ from test_contact_solver import at_point, by_pinocchio, check_laws, off_the_law
 
 import linkwork as lw
 from linkwork.algorithms.contact.carried import Carried
-from linkwork.algorithms.contact.laws import Block, Bounded, Coulomb, Interval, Rolling
+from linkwork.algorithms.contact.friction_laws import Coulomb, Rolling
+from linkwork.algorithms.contact.laws import Block, Bounded, Interval
 from linkwork.algorithms.contact.solver import Problem, solve, violation
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.algorithms.contact.laws import Bounded, Coulomb, Interval, Rolling
+from linkwork.algorithms.contact.friction_laws import Coulomb, Rolling
+from linkwork.algorithms.contact.laws import Bounded, Interval
 from linkwork.algorithms.contact.solver import Problem, Solution, solve
 
 FEET = [f"{leg}_knee_link" for leg in ("FR", "FL", "HR", "HL")]

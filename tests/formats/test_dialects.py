@@ -12,7 +12,8 @@ from linkages import floats
 from linkwork.errors import ModelError
 from linkwork.formats import urdf
 from linkwork.joints import Spherical, Universal
-from linkwork.mechanism.loops import Coupling, Loop
+from linkwork.mechanism.couplings import Coupling
+from linkwork.mechanism.loops import Loop
 from linkwork.model import GROUND, Model
 
 BODY = (

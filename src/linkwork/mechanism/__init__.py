@@ -1,8 +1,9 @@
 """The parts of mechanisms, as frozen values: bodies, joints, frames, and loop constraints."""
 
 from linkwork.mechanism.attached import Actuator, ContactPair, Geometry, Keyframe, Named
+from linkwork.mechanism.couplings import Coupling
 from linkwork.mechanism.implicit import ImplicitConstraint
-from linkwork.mechanism.loops import Coupling, End, Loop, LoopConstraint
+from linkwork.mechanism.loops import End, Loop, LoopConstraint
 from linkwork.mechanism.mechanism import Mechanism
 from linkwork.mechanism.tree import GROUND, WORLD, Body, Frame, PlacedJoint, path_to_ground
 

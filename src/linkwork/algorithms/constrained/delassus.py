@@ -15,7 +15,8 @@ import numpy as np
 
 from linkwork.algorithms.constrained.caba import eliminate_locally
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
-from linkwork.algorithms.constrained.proximal_tree import Pending, ProximalTree
+from linkwork.algorithms.constrained.proximal_records import Pending
+from linkwork.algorithms.constrained.proximal_tree import ProximalTree
 from linkwork.algorithms.tree.articulated import Hinges, hinge
 from linkwork.algorithms.tree.forward_dynamics import factorised
 from linkwork.errors import ModelError

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.contact.laws import Block, Bounded, Coulomb, Interval, Rolling
+from linkwork.algorithms.contact.friction_laws import Coulomb, Rolling
+from linkwork.algorithms.contact.laws import Block, Bounded, Interval
 from linkwork.compiler.ir.functions import maximum, minimum, where
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.constraints import BodyKinematics, Rows

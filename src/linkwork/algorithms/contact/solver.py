@@ -17,7 +17,8 @@ import numpy as np
 
 from linkwork.algorithms.contact import newton as contact_newton
 from linkwork.algorithms.contact.carried import Carried
-from linkwork.algorithms.contact.laws import IMMOBILE, Block, Bounded, Coulomb, Interval, Linear
+from linkwork.algorithms.contact.friction_laws import Coulomb
+from linkwork.algorithms.contact.laws import IMMOBILE, Block, Bounded, Interval, Linear
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.spatial import is_zero

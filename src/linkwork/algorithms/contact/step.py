@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
-from linkwork.algorithms.constrained.delassus import compliance
 from linkwork.algorithms.contact.carried import Carried
+from linkwork.algorithms.contact.delassus_factors import DelassusByMassMatrix, DelassusBySweeps, without_loops
 from linkwork.algorithms.contact.end_gaps import least_by_pair, missed_gaps, pairs_of
 from linkwork.algorithms.contact.energy import (
     StepStart,
@@ -26,11 +26,11 @@ from linkwork.algorithms.contact.energy import (
     weight,
 )
 from linkwork.algorithms.contact.free_flight import turning_axes
+from linkwork.algorithms.contact.on_bodies import on_bodies
 from linkwork.algorithms.contact.rows import DEEP as DEEP_START
 from linkwork.algorithms.contact.rows import NONE_GIVEN, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact.solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.newton import tolerance
-from linkwork.algorithms.tree.forward_dynamics import articulated_body, factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, where
 from linkwork.constraints import BodyKinematics, Rows, loop_constraints
@@ -39,13 +39,6 @@ from linkwork.model import GROUND, Model
 from linkwork.sko.prepare.rotors import lumped
 from linkwork.sko.prepare.trees import hinge_tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, mirrored
-
-# rows of contacts, and rows for a motion of a body, from which on bodies carry contacts
-MIN_CARRIED_ROWS = 13
-ROWS_PER_MOTION = 1.5
-REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
-
 
 PASSES = 8  # times that a step is solved until gaps at its end are what they should be
 DEEP = 2e-5  # [m] what gaps at the end may miss of that
@@ -290,7 +283,7 @@ class Step:
         J = held.jacobian()
         before = J @ v
         self.turning = dt * turning_axes(model, v)
-        self.response: Any = (_ByMassMatrix if method == "mass_matrix" else _BySweeps)(
+        self.response: Any = (DelassusByMassMatrix if method == "mass_matrix" else DelassusBySweeps)(
             nodes, held, J, tau, dt
         )
         free = before + self.response.gained + J @ self.turning
@@ -385,133 +378,3 @@ def _of_outer_forces(model: Model, contacts: Contacts, nodes: Any, q: Any, v: An
     without = inverse_dynamics(nodes_with_contact(model, contacts, q, v), still, maps=True)
     result: np.ndarray = without - inverse_dynamics(nodes, still, maps=True)
     return result
-
-
-class OnBodies(NamedTuple):
-    """Motions that contacts act on: `moving` are the motions of bodies, then rows in joints; or the
-    velocities of all joints.
-
-    T leads from motions of bodies to all rows, B to them from the velocities of all joints, if these are
-    `moving`. `groups` are the rows of each contact.
-    """
-
-    moving: list[Rows]
-    T: np.ndarray
-    groups: list[list[int]]
-    B: np.ndarray | None = None
-
-    def of_rows(self, motion: np.ndarray) -> np.ndarray:
-        """Return velocities of rows, (m,), by what is moving."""
-        return self.T @ (motion if self.B is None else self.B @ motion)
-
-    def onto(self, impulses: np.ndarray) -> np.ndarray:
-        """Return impulses on what is moving, from those of rows, (m,)."""
-        result = self.T.T @ impulses
-        return result if self.B is None else self.B.T @ result
-
-
-def on_bodies(nodes: ModelTree[Any], rows: Sequence[Rows]) -> OnBodies | None:
-    """Return contacts on the bodies that carry them, where motions of these, or of all joints if that is
-    less, are fewer than rows.
-    """
-    contacts = [each for each in rows if each.nodes]
-    keys = list(
-        dict.fromkeys((node, block.start, block.stop) for each in contacts for node, block, _ in each.nodes)
-    )
-    count = sum(len(each.k) for each in contacts)
-    size = sum(stop - start for _, start, stop in keys)
-    if count < MIN_CARRIED_ROWS or count < ROWS_PER_MOTION * min(size, nodes.nv):
-        return None
-    result = _on_bodies(rows, keys)
-    if result.T.shape[1] <= nodes.nv:
-        return result
-    every = sorted(nodes.base_to_tips(), key=lambda k: k.dofs.start)
-    joints = [
-        Rows((), [(k, np.eye(n))], np.zeros(n, dtype=object))
-        for k in every
-        if (n := k.dofs.stop - k.dofs.start)
-    ]
-    return result._replace(moving=joints, B=ConstraintRows.of(nodes, result.moving).jacobian())
-
-
-def _on_bodies(rows: Sequence[Rows], keys: Sequence[tuple[Any, int, int]]) -> OnBodies:
-    """Return the contacts on bodies by the blocks of nodes that carry contacts."""
-    size = sum(stop - start for _, start, stop in keys)
-    first = {key: sum(stop - start for _, start, stop in keys[:n]) for n, key in enumerate(keys)}
-    moving = [
-        Rows([(node, slice(a, b), np.eye(b - a))], (), np.zeros(b - a, dtype=object)) for node, a, b in keys
-    ]
-    in_joints = [each for each in rows if not each.nodes]
-    T: Any = np.zeros(
-        (sum(len(each.k) for each in rows), size + sum(len(each.k) for each in in_joints)), dtype=object
-    )
-    groups = []
-    at = 0
-    joint = size
-    for each in rows:
-        row_indices = list(range(at, at + len(each.k)))
-        at += len(row_indices)
-        if not each.nodes:
-            T[row_indices, range(joint, joint + len(row_indices))] = 1.0
-            joint += len(row_indices)
-            continue
-        groups.append(row_indices)
-        for node, block, K in each.nodes:
-            start = first[node, block.start, block.stop]
-            T[row_indices, start : start + K.shape[1]] = T[row_indices, start : start + K.shape[1]] + K
-    return OnBodies([*moving, *in_joints], T, groups)
-
-
-class _ByMassMatrix:
-    """M = Lᵀ D L; `gained` (m,) are velocities of rows by forces in dt, and `G` (m, m)."""
-
-    def __init__(self, nodes: Any, held: ConstraintRows, J: np.ndarray, tau: Any, dt: Any) -> None:
-        self.M = factorised(nodes)
-        self.Y = self.M.half(J.T)
-        self.y = self.M.half(dt * (tau - inverse_dynamics(nodes, np.zeros(nodes.nv), maps=True)))
-        scaled = self.M.scaled(self.Y)
-        self.gained = scaled.T @ self.y
-        self.G = mirrored(self.Y.T @ scaled)
-
-    def moved(self, impulses: np.ndarray) -> np.ndarray:
-        """Return the change of v in a step, (nv,)."""
-        return self.M.other_half(self.M.scaled(self.y + self.Y @ impulses))
-
-
-class _BySweeps:
-    """Response of the bodies by articulated-body sweeps."""
-
-    def __init__(self, nodes: Any, held: ConstraintRows, J: np.ndarray, tau: Any, dt: Any) -> None:
-        self.nodes = nodes
-        self.held = held
-        self.tau = tau
-        self.dt = dt
-        self.gained = J @ (dt * articulated_body(nodes, tau))
-        self.G = compliance(held)[0]
-
-    def moved(self, impulses: np.ndarray) -> np.ndarray:
-        forces = self.tau + self.held.joint_forces(impulses) * (1.0 / self.dt)
-        return self.dt * articulated_body(self.nodes, forces)
-
-
-def without_loops(G: np.ndarray, free: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Return G and velocities of the first m rows while the others, those of loops, do not move; and all
-    impulses from those of m.
-    """
-    if len(free) == m:
-        return G, free, lambda impulses: impulses
-    contact_rows = slice(0, m)
-    loops = slice(m, None)
-    S = Factor(G[loops, loops], dependent=REDUNDANT)
-    Z = S.solve(G[loops, contact_rows])
-    z = S.solve(free[loops])
-    reduced = (
-        G[contact_rows, contact_rows] - mirrored(G[contact_rows, loops] @ Z)
-        if m
-        else G[contact_rows, contact_rows]
-    )
-    return (
-        reduced,
-        free[contact_rows] - G[contact_rows, loops] @ z,
-        lambda impulses: np.concatenate([impulses, -(z + Z @ impulses)]),
-    )

@@ -21,18 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
+from linkwork.algorithms.contact.delassus_factors import REDUNDANT
 from linkwork.algorithms.contact.free_flight import turning_axes
 from linkwork.algorithms.contact.laws import Block, Linear
 from linkwork.algorithms.contact.rows import Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact.solver import Problem, inverse_of, proximal, residual_of
-from linkwork.algorithms.contact.step import (
-    REDUNDANT,
-    Arrive,
-    begun_at,
-    guarded,
-    nodes_with_contact,
-    stepped,
-)
+from linkwork.algorithms.contact.step import Arrive, begun_at, guarded, nodes_with_contact, stepped
 from linkwork.algorithms.tree.forward_dynamics import factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.inverse_dynamics_derivatives import Differentiate
