@@ -382,6 +382,11 @@ def test_armature_of_a_tendon_over_branches_is_told() -> None:
     assert v @ lw.mass_matrix(model, q) @ v == pytest.approx(
         v @ lw.mass_matrix(bare, q[:-1]) @ v + 0.3 * rate**2
     )
+    with pytest.raises(ModelError, match=r"tendon 't': armature couples .*allow_loss=\['armature'\]"):
+        lw.export_mjcf(model)
+    written = lw.export_mjcf(model, allow_loss=["armature"])
+    assert not mujoco.MjModel.from_xml_string(written).tendon_armature.any()
+    assert lw.load(written).joint("tendon t").armature == (0.3,)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class _Writer:
                 sites[frame.name] = self._site(End(frame.body, frame.place), frame.name)
         for shape in model.geometries:
             self._geometry(shape)
-        add_tendons(self.tendon, model, self.tendons, self.names)
+        add_tendons(self.tendon, model, self.tendons, self.names, self.losses)
         for constraint in model.loops:
             if id(constraint) not in self.standing:
                 self.equalities.add(constraint)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from linkwork.formats.export_checks import Losses
 from linkwork.formats.export_text import Names, Tag
 from linkwork.formats.mjcf_names import tendon_joint
 from linkwork.joints import Prismatic
@@ -63,7 +64,17 @@ def _is_plain(joint: PlacedJoint) -> bool:
     return joint.max_velocity == (math.inf,) and joint.max_effort == (math.inf,) and joint.lower < joint.upper
 
 
-def add_tendons(into: Tag, model: Model, tendons: dict[int, Coupling], names: Names) -> None:
+def _in_one_chain(model: Model, bodies: list[int]) -> bool:
+    """Return True if each of the joints of some bodies carries the next one."""
+    body = max(bodies)
+    above = {body}
+    while body != GROUND:
+        body = model.joints[body].parent
+        above.add(body)
+    return above.issuperset(bodies)
+
+
+def add_tendons(into: Tag, model: Model, tendons: dict[int, Coupling], names: Names, losses: Losses) -> None:
     """Add the tendons."""
     for k, coupling in tendons.items():
         joint = model.joints[k]
@@ -74,6 +85,11 @@ def add_tendons(into: Tag, model: Model, tendons: dict[int, Coupling], names: Na
         spring_length = (
             joint.rest[0] if joint.rest[0] != FROM_SPRINGS else float(np.nextafter(FROM_SPRINGS, 0.0))
         )
+        armature = joint.armature[0]
+        if armature and not _in_one_chain(model, [at for at, _, _ in coupling.terms if at != k]):
+            message = "armature couples joints of different branches here, but not in MuJoCo"
+            losses.lose("armature", f"tendon {joint.name.removeprefix(PREFIX)!r}: {message}")
+            armature = 0.0
         tendon = into.add(
             "fixed",
             name=names.new("tendon", joint.name.removeprefix(PREFIX)),
@@ -81,7 +97,7 @@ def add_tendons(into: Tag, model: Model, tendons: dict[int, Coupling], names: Na
             springlength=(spring_length, spring_length) if joint.stiffness[0] else None,
             damping=joint.damping[0] or None,
             frictionloss=joint.friction[0] or None,
-            armature=joint.armature[0] or None,
+            armature=armature or None,
             limited=limited,
             range=(max(low, -NO_LIMIT), min(high, NO_LIMIT)) if limited else None,
         )
