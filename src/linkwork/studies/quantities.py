@@ -205,14 +205,12 @@ def check_values(
             raise StudyError(f"sampler: {name}: expected shape {expected}, got {array.shape}")
         flat = array.reshape(rows, -1)
         least = described[name].minimum
-        finite = np.isfinite(flat).all(axis=1)
-        allowed = (flat >= least).all(axis=1)
-        if not finite.all():
-            sample = int(index[np.argmin(finite)])
+        if not np.isfinite(array).all():
+            sample = int(index[np.argmin(np.isfinite(flat).all(axis=1))])
             message = f"expected finite numbers, got NaN or infinity in sample {sample}"
             invalid.append((sample, f"sampler: {name}: {message}"))
-        elif not allowed.all():
-            k = int(np.argmin(allowed))
+        elif least > -np.inf and array.size and array.min() < least:
+            k = int(np.argmax((flat < least).any(axis=1)))
             message = f"expected numbers >= {least:g}, got {flat[k].min():g} in sample {index[k]}"
             invalid.append((int(index[k]), f"sampler: {name}: {message}"))
         checked[name] = array
