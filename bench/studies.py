@@ -1,7 +1,7 @@
 """Studies against the plain kernel: overhead, memory, workers, and what a folder costs.
 
     python bench/studies.py [--samples 1e6] [--steps 100] [--robot iiwa14] [--workers 2] [--folder DIR]
-    [--device cuda]
+    [--device cuda] [--only rates]
 
 The plain kernel is `linkwork.rollout` on states that lie in memory, in batches of a chunk. A study draws
 mass, q and v of every sample, and reduces the kinetic energy at the end to mean, variance, quantiles and
@@ -122,6 +122,7 @@ def main() -> None:
     )
     parser.add_argument("--device", choices=("cuda",))
     parser.add_argument("--chunk", type=int)
+    parser.add_argument("--only", choices=("rates",), help="leave out small chunks, executors and folders")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     model = robots.model(options.robot)
@@ -135,9 +136,9 @@ def main() -> None:
         same = host.state_bytes() == result.state_bytes()
         print(f"bits of the CPU              {'same' if same else 'OTHER BITS':>12}", flush=True)
     time.sleep(8.0)  # and optimised in the background
-    feeding = 1 if options.device is None else options.workers
+    feeding = 1 if options.device is None and options.only is None else options.workers
     began = rates(study, feeding)
-    if options.device is None:
+    if options.device is None and options.only is None:
         small_chunks(model)
         executors(study, options.workers, began)
         folder_and_parts(study, options.folder)

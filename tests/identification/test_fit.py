@@ -242,6 +242,18 @@ def test_noise_is_estimated() -> None:
     assert fit.sigma_v[0] is not None and np.abs(fit.sigma_v[0] / 1e-3 - 1.0).max() < 0.25
 
 
+@pytest.mark.filterwarnings("error")
+def test_recordings_without_noise_or_of_some_joints() -> None:
+    model = chain()
+    log = recorded(changed(model), 150, 1)
+    clean = lw.fit_parameters(model, replace(log, sigma_q=None, sigma_v=None), ["mass", "damping"])
+    assert clean.status == "converged" and not clean.at_bounds
+    part = replace(log, v=None, sigma_v=None, sigma_q=[1e-4, np.inf, 1e-4])
+    for fit in (clean, lw.fit_parameters(model, part, ["mass", "damping"])):
+        own = changed(model).parameters()
+        np.testing.assert_allclose(fit.estimate, np.concatenate([own["mass"], own["damping"]]), rtol=1e-8)
+
+
 def test_inertias_stay_consistent_and_bounds_and_priors_hold() -> None:
     model = chain()
     log = recorded(changed(model), 30, 9, noise=1e-2)
@@ -252,6 +264,7 @@ def test_inertias_stay_consistent_and_bounds_and_priors_hold() -> None:
         assert body.mass > 0.0
         assert np.linalg.eigvalsh(0.5 * np.trace(body.moment) * np.eye(3) - body.moment).min() > 0.0
     assert 0.2 <= fit.values["damping@joint_0"][0] <= 0.3
+    assert "damping@joint_0" in fit.at_bounds and "at a bound: " in str(fit)
     tight = lw.fit_parameters(model, log, "mass", priors={"mass@body_0": (0.7, 1e-9)})
     assert tight.values["mass@body_0"] == pytest.approx(0.7, abs=1e-6)
 

@@ -320,7 +320,8 @@ def _result(
     errors = np.where(is_determined, np.sqrt(np.maximum(np.diag(cov), 0.0)), np.inf)
     values = parameters.values(x)
     arrays = {name: value for name, value in values.items() if not name.startswith("delay")}
-    noise = [(1.0 / q, None if v is None else 1.0 / v) for q, v in shooting.weights]
+    with np.errstate(divide="ignore"):  # what is not measured has no weight
+        noise = [(1.0 / q, None if v is None else 1.0 / v) for q, v in shooting.weights]
     count = sum(
         int(np.count_nonzero(_measured(path.residuals, pair))) for path, pair in zip(solution.paths, noise)
     )
@@ -336,6 +337,7 @@ def _result(
         covariance=cov,
         standard_errors=errors,
         unidentifiable=tuple(directions),
+        at_bounds=tuple(parameters.at_bounds(x)),
         residuals=[path.residuals for path in solution.paths],
         sigma_q=[q for q, _ in noise],
         sigma_v=[v for _, v in noise],

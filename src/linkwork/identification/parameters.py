@@ -209,6 +209,17 @@ class Parameters:
             raise LinkworkError(f"bounds: {self.labels[k]!r} has no admissible value")
         self.start = np.clip(self.start, self.lower, self.upper)
 
+    def at_bounds(self, x: np.ndarray) -> list[str]:
+        """Return the entries that are at a bound, and moments of inertia close to impossible ones."""
+        names = []
+        for block, part in zip(self.blocks, self.parts):
+            at = (x[part] <= self.lower[part]) | (x[part] >= self.upper[part])
+            if block.to_coordinate is None:
+                names += [block.name] if at.any() else []
+            else:
+                names += [label for label, stops in zip(block.labels, at) if stops]
+        return names
+
     def priors(self, priors: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return means and standard deviations of entries, infinite without a prior."""
         mean = self.entries(self.start).copy()

@@ -34,6 +34,9 @@ class FitResult:
     unidentifiable : tuple of Direction
         Combinations of entries along which residuals do not change. Along them entries are nearest to their
         start.
+    at_bounds : tuple of str
+        Entries at a bound, and moments of inertia that come close to impossible ones. The covariance is that
+        without bounds.
     residuals : list of ndarray
         For each recording, simulated minus measured positions of joints (and velocities), in units of their
         noise.
@@ -58,6 +61,7 @@ class FitResult:
     covariance: np.ndarray = field(repr=False)
     standard_errors: np.ndarray = field(repr=False)
     unidentifiable: tuple[Direction, ...] = field(repr=False)
+    at_bounds: tuple[str, ...] = field(repr=False)
     residuals: list[np.ndarray] = field(repr=False)
     sigma_q: list[np.ndarray] = field(repr=False)
     sigma_v: list[np.ndarray | None] = field(repr=False)
@@ -85,6 +89,8 @@ class FitResult:
         ):
             error_text = f"{error:10.2g}" if np.isfinite(error) else f"{'unknown':>10}"
             lines.append(f"{label:{width}}  {start:12.6g}  {estimate:12.6g}  {error_text}")
+        if self.at_bounds:
+            lines.append(f"at a bound: {', '.join(self.at_bounds)}")
         if self.unidentifiable:
             lines.append("not identifiable from these recordings:")
             lines += [f"  {direction}" for direction in self.unidentifiable]

@@ -24,6 +24,7 @@ STATIONARY = (
     1e-9  # predicted decrease at which a fit has converged: of the cost, which is a log-likelihood, or ...
 )
 SMALL_COST = 1e-3  # ... relative to the cost if that is less than this
+NOTHING = 1e-4  # predicted decrease that rounding errors may prevent
 SAME_COST = 1e-15  # predicted decrease relative to the cost at which a fit has converged in any case
 ROUNDING = 1e-10  # ... below which measured decreases are rounding errors, and steps are taken as they are
 SMALL_STEP = 1e-13  # step relative to the coordinates at which a fit has converged
@@ -266,6 +267,7 @@ def solve(
         prior = problem.prior_gram(point.x)
         if count == iterations:
             status = "max_iterations"
+        promised = -np.inf  # the largest decrease that is predicted from here
         while not status:
             delta, starts, predicted, returned = problem.step(grams, prior, point.x, damping)
             if gap > 0.0 and predicted - cost > 0.5 * penalty * gap:
@@ -273,6 +275,7 @@ def solve(
             decrease = cost - predicted + penalty * gap
             closed = gap <= CLOSED_GAP * (1.0 + np.sqrt(cost))
             remaining_decrease = cost - predicted if closed else decrease
+            promised = max(promised, remaining_decrease)
             small = bool((np.abs(delta) <= SMALL_STEP * (1e-6 + np.abs(point.x))).all())
             least = max(stationary * min(1.0, cost / SMALL_COST), SAME_COST * cost)
             home = returned <= SMALL_RETURN or returns >= RETURNS or stationary > STATIONARY
@@ -308,7 +311,7 @@ def solve(
                 break
             damping *= 10.0 if damping > 1e-6 else 1e3
             if damping > MOST_DAMPING:
-                status = "stalled"
+                status = "stalled" if promised > NOTHING else "converged"
         if status:
             information = problem.information(grams, prior)
             return Solution(point, paths, cost, information, status, count, evaluations, history)
