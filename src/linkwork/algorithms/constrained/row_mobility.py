@@ -84,7 +84,7 @@ def _has_redundant_rows(
             rows = ConstraintRows(nodes_for(model, constraints, q), constraints)
             J = np.asarray(rows.jacobian(), dtype=float)[:, slice(None) if free is None else list(free)]
             sizes = np.linalg.norm(J, axis=1)
-            moving = sizes > 0.0
+            moving = sizes > IMMOBILE_TOL * sizes.max(initial=0.0)
             values = np.linalg.svd(J[moving] / sizes[moving, None], compute_uv=False)
             rank = int((values > DEPENDENT_TOL * values.max(initial=0.0)).sum())
             missing.append(rows.m - rows.taken_out - rank)
