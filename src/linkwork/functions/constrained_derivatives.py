@@ -13,7 +13,7 @@ from linkwork.algorithms.constrained import constrained_dynamics_derivatives as 
 from linkwork.algorithms.constrained import delassus as family
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
 from linkwork.algorithms.constrained.massless import check_motions
-from linkwork.algorithms.constrained.row_mobility import has_redundant_rows
+from linkwork.algorithms.constrained.row_mobility import dependent_rows
 from linkwork.algorithms.constrained.solution_derivatives import ConstrainedSolution
 from linkwork.algorithms.constrained.truncation import redundant_families
 from linkwork.compiler.autodiff.in_trace import jacobian_along, jacobian_of
@@ -86,9 +86,9 @@ def sharing(
     """Return the arguments `weights` and `redundant` of `KKT`: how redundant rows share forces, if there are
     any.
 
-    `free`: as in `has_redundant_rows`.
+    `free`: as in `dependent_rows`.
     """
-    redundant = has_redundant_rows(model, constraints, free)
+    redundant = dependent_rows(model, constraints, free)
     of_loops = (
         isinstance(model, Model) and model.constrained_loops and bool(redundant_families(model.nominal))
     )

@@ -75,9 +75,9 @@ def _total(x: np.ndarray) -> Any:
 class KKT:
     """M x - Jᵀ y = b and J x = c, solved for any b and c.
 
-    `redundant`: some rows depend on others. Of all solutions y has then the least sum of `weights` W times
-    squares, and J x - c that of squares divided by W. Otherwise rows that depend on those before them have
-    y = 0.
+    `redundant`: rows that may depend on those before them. Of all solutions y has then the least sum of
+    `weights` W times squares, and J x - c that of squares divided by W. Other rows that depend on those
+    before them have y = 0.
 
     Of loops' rows from which combinations N were taken out, the forces have the least sum of `weights` W
     times squares: J x + W N Nᵀ W y = c, times a typical mobility. Since Nᵀ J = 0 and Nᵀ c = 0, Nᵀ W y is zero
@@ -87,7 +87,7 @@ class KKT:
     """
 
     def __init__(
-        self, held: ConstraintRows, weights: np.ndarray | None = None, *, redundant: bool = False
+        self, held: ConstraintRows, weights: np.ndarray | None = None, *, redundant: Sequence[int] = ()
     ) -> None:
         nodes = held.nodes
         inertia = mass_matrix(held.nodes)
@@ -108,34 +108,34 @@ class KKT:
         self.delassus = Factor(
             delassus[::-1, ::-1], dependent=dependent
         )  # factors go from the last row to the first
-        self._idle = self._idle_forces(delassus) if redundant else None
+        self._idle: tuple[np.ndarray, Factor] | None = None  # forces N that move nothing, and Nᵀ W N
+        if redundant:
+            rows = list(redundant)
+            idle = [where(x == 0.0, 1.0, 0.0) for x in self.delassus.inverse[::-1][rows]]
+            N = (np.eye(held.m)[:, rows] - self.inverse @ delassus[:, rows]) * np.array(idle, dtype=object)
+            weighted = mirrored((N.T * self._weights) @ N) + np.diag(1.0 - np.array(idle, dtype=object))
+            self._idle = N, Factor(weighted)
 
-    def _idle_forces(self, delassus: np.ndarray) -> np.ndarray:
-        """Return N (Nᵀ W N)⁻¹ Nᵀ, (m, m), of forces N that move nothing, one for each dependent row."""
-        dependent = np.array([where(x == 0.0, 1.0, 0.0) for x in self.delassus.inverse[::-1]], dtype=object)
-        N = (np.eye(len(dependent)) - self.inverse @ delassus) * dependent
-        weighted = mirrored((N.T * self._weights) @ N) + np.diag(1.0 - dependent)
-        return mirrored(N @ Factor(weighted).solve(N.T))
+    def idle_part(self, y: np.ndarray) -> np.ndarray:
+        """Return N (Nᵀ W N)⁻¹ Nᵀ y, with forces N that move nothing; (0,) where there are none.
 
-    @property
-    def redundant(self) -> bool:
-        """True if forces of dependent rows are shared."""
-        return self._idle is not None
+        For weights of the results of `shared`, (m,), these are the weights of `turned`.
+        """
+        if self._idle is None:
+            return np.zeros(0)
+        N, factor = self._idle
+        return N @ factor.solve(N.T @ y)
 
     def shared(self, y: np.ndarray, turned: Any = 0.0) -> np.ndarray:
         """Return forces, (m,) or (m, columns), of which rows that depend on others have their share.
 
         Of changes of forces, `turned` is that of `held_motion` at fixed x.
         """
-        return y if self._idle is None else y + self._idle @ (turned - (y.T * self._weights).T)
-
-    def idle_part(self, y: np.ndarray) -> np.ndarray:
-        """Return the weights of `turned` in `shared`, (m,), for weights of its result; (0,) without."""
-        return np.zeros(0) if self._idle is None else self._idle @ y
+        return y if self._idle is None else y + self.idle_part(turned - (y.T * self._weights).T)
 
     def within_reach(self, c: np.ndarray) -> np.ndarray:
         """Return what J x can be that is nearest to c, (m,) or (m, columns)."""
-        return c if self._idle is None else c - ((self._idle @ c).T * self._weights).T
+        return c if self._idle is None else c - (self.idle_part(c).T * self._weights).T
 
     def motion_of(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return x and z with J x + `undetermined` z = W y, for least forces y."""
@@ -292,7 +292,7 @@ def constrained_dynamics_derivatives(
     along: Along,
     active: Any = None,
     weights: np.ndarray | None = None,
-    redundant: bool = False,
+    redundant: Sequence[int] = (),
 ) -> ConstrainedDerivatives:
     """Return derivatives by q (on the tangent space), v and tau; `by` and `along` differentiate functions, as
     in `of_inverse_dynamics`. For `weights` and `redundant` see `KKT`.

@@ -94,7 +94,7 @@ class HybridSolution:
         targets: Any,
         active: Any = None,
         weights: np.ndarray | None = None,
-        redundant: bool = False,
+        redundant: Sequence[int] = (),
     ) -> None:
         self.constraints = constraints
         self.active = active

@@ -100,11 +100,6 @@ class ConstraintRows:
         """True if combinations of rows were taken out."""
         return bool(self._truncated)
 
-    @property
-    def taken_out(self) -> int:
-        """The number of combinations of rows that were taken out."""
-        return sum(N.shape[1] for _, N in self._truncated)
-
     def undetermined(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return W N Nᵀ W x of numbers of rows, (m,) or (m, columns), with the combinations N that were taken
         out.

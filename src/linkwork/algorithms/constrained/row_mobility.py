@@ -26,7 +26,7 @@ from linkwork.sko.custom import Tree
 
 STATES = 3
 IMMOBILE_TOL = 1e-9  # mobility relative to the largest of its kind up to which a row counts as immobile
-DEPENDENT_TOL = 1e-6  # singular value of unit rows, relative to the largest, of those that depend on others
+DEPENDENT_TOL = 1e-6  # of a unit row, what is left without those before it, up to which it depends on them
 MAX_SPREAD = 1e4  # ratio of mobilities represented by one number
 
 
@@ -44,17 +44,20 @@ def row_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np
     return mobilities
 
 
-def has_redundant_rows(
+def dependent_rows(
     model: Model | Tree, constraints: Sequence[Constraint], free: np.ndarray | None = None
-) -> bool:
-    """Return whether some rows always depend on others, by nominal numbers in a few configurations.
+) -> tuple[int, ...]:
+    """Return the rows that always depend on those before them, by nominal numbers in a few configurations.
 
     `free`: velocities that the rows act on, (nv,); default all. Combinations of loops' rows that are taken
-    out do not count.
+    out count as different.
     """
     nominal = model.nominal
     constraints = with_nominal_numbers(model, constraints)
-    return bool(_of_numbers(nominal, _has_redundant_rows, constraints, None if free is None else tuple(free)))
+    rows: tuple[int, ...] = _of_numbers(
+        nominal, _dependent_rows, constraints, None if free is None else tuple(free.tolist())
+    )
+    return rows
 
 
 def _of_numbers(model: Model | Tree, function: Callable[..., Any], *args: Any) -> Any:
@@ -75,20 +78,37 @@ def _of_numbers(model: Model | Tree, function: Callable[..., Any], *args: Any) -
     return value
 
 
-def _has_redundant_rows(
-    model: Model | Tree, constraints: Sequence[Constraint], free: tuple[int, ...] | None
-) -> bool:
-    missing = []
+def _dependent_rows(
+    model: Model | Tree, constraints: Sequence[Constraint], free: tuple[bool, ...] | None
+) -> tuple[int, ...]:
+    dependent: set[int] | None = None
     for q in _closed_configurations(model):
         with suppress(LinkworkError, ZeroDivisionError):
             rows = ConstraintRows(nodes_for(model, constraints, q), constraints)
-            J = np.asarray(rows.jacobian(), dtype=float)[:, slice(None) if free is None else list(free)]
-            sizes = np.linalg.norm(J, axis=1)
-            moving = sizes > IMMOBILE_TOL * sizes.max(initial=0.0)
-            values = np.linalg.svd(J[moving] / sizes[moving, None], compute_uv=False)
-            rank = int((values > DEPENDENT_TOL * values.max(initial=0.0)).sum())
-            missing.append(rows.m - rows.taken_out - rank)
-    return bool(missing) and min(missing) > 0
+            J = np.asarray(rows.jacobian(), dtype=float)[:, slice(None) if free is None else np.array(free)]
+            taken_out = np.asarray(rows.undetermined(np.eye(rows.m), np.ones(rows.m)), dtype=float)
+            here = _dependent(J, taken_out)
+            dependent = here if dependent is None else dependent & here
+    return tuple(sorted(dependent or ()))
+
+
+def _dependent(J: np.ndarray, taken_out: np.ndarray) -> set[int]:
+    """Return the rows that depend on those before them."""
+    sizes = np.linalg.norm(J, axis=1)
+    sizes[sizes <= IMMOBILE_TOL * sizes.max(initial=0.0)] = np.inf
+    independent: list[np.ndarray] = []
+    dependent = set()
+    for k, row in enumerate(np.hstack([J / sizes[:, None], taken_out])):
+        rest = row
+        for _ in range(2):
+            for each in independent:
+                rest = rest - each * (each @ rest)
+        size = float(np.linalg.norm(rest))
+        if size > DEPENDENT_TOL:
+            independent.append(rest / size)
+        else:
+            dependent.add(k)
+    return dependent
 
 
 def _closed_configurations(model: Model | Tree) -> list[np.ndarray]:

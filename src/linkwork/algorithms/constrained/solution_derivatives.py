@@ -64,7 +64,7 @@ class ConstrainedSolution:
         targets: Any,
         active: Any = None,
         weights: np.ndarray | None = None,
-        redundant: bool = False,
+        redundant: Sequence[int] = (),
     ) -> None:
         self.constraints = constraints
         self.active = active
