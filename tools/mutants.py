@@ -137,16 +137,23 @@ class Names:
                 if not other.endswith("__init__.py")
                 and any(f"{module} import" in text or f"import {module}" in text for module in modules)
             }
-        parts = {part for each in Path(file).with_suffix("").parts for part in each.split("_")}
+        folders, stem = split_name(Path(file))
         count = len(self.tests)
         scores = {}
         for test, names in self.tests.items():
             shared = sum(weights[name] * log(count / self.rarity[name]) for name in weights.keys() & names)
-            alike = {part.rstrip("s") for part in parts} & {
-                part.rstrip("s") for part in re.split(r"[/_.]", test)
-            }
-            scores[test] = (1.0 + len(alike)) * shared / sqrt(len(names))
+            test_folders, test_stem = split_name(Path(test))
+            alike = len(folders & test_folders) + 3 * len(stem & test_stem)
+            scores[test] = (1.0 + alike) * shared / sqrt(len(names))
         return sorted(scores, key=lambda test: (-scores[test], test))
+
+
+def split_name(path: Path) -> tuple[set[str], set[str]]:
+    """The words in the names of a file's folders, and in its own, in the singular."""
+    folders, stem = (
+        {word.rstrip("s") for word in re.split("[/_]", text)} for text in (str(path.parent), path.stem)
+    )
+    return folders, stem
 
 
 def words(text: str) -> set[str]:
