@@ -209,6 +209,18 @@ def test_muscles_without_length_ranges_have_those_of_mujoco(how: str, target: st
         np.testing.assert_allclose(tau, states.tau_from(q, data.qfrc_actuator), rtol=1e-10)
 
 
+def test_a_length_range_whose_simulation_diverges_is_told() -> None:
+    """MuJoCo's own compiler would begin it anew for ever."""
+    text = """<mujoco><compiler><lengthrange timestep="1" accel="1e9"/></compiler><worldbody>
+      <body><joint name="j" axis="0 1 0" armature=".1"/><geom size=".1" pos="0 0 -1"/>
+        <body pos="0 0 -1"><joint axis="1 0 0" armature="1"/><geom size=".3" pos=".3 .2 -1"/></body></body>
+      </worldbody><actuator><muscle joint="j"/></actuator></mujoco>"""
+    with pytest.raises(
+        ModelError, match="lengthrange of actuator 0 cannot be computed: the simulation diverges"
+    ):
+        lw.load(text)
+
+
 COMPENSATED = """<mujoco>
   <option gravity="1 -2 -9"/>
   <worldbody>

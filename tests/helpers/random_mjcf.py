@@ -308,7 +308,6 @@ class File:
                 'general dyntype="integrator" actlimited="true" actrange="-.3 .4"',
                 'general dyntype="integrator" actearly="true" actlimited="true" actrange="-.3 .4"',
                 'muscle lengthrange="0.2 1.8" timeconst="0.02 0.05"',
-                "muscle",
                 'muscle lengthrange="-1 1" force="20" range="0.6 1.2" lmin="0.4" tausmooth="0.1"',
             ]
         kind = str(rng.choice(kinds))

@@ -54,8 +54,18 @@ NAMED = ("body", "joint", "equality", "site", "key", "tendon", "actuator", "geom
 OF_CONTROL = ("ctrllimited", "ctrlrange")
 KINDS = ("Gain", "Bias", "Dyn", "Trn")
 OF_OUTPUT = ("gear", "lengthrange", "acc0")
-# Switched off by MuJoCo while it computes length ranges; "passive" is of older versions.
-NOT_IN_RANGES = ("FRICTIONLOSS", "CONTACT", "SPRING", "DAMPER", "PASSIVE", "GRAVITY", "ACTUATION")
+# Switched off by MuJoCo while it computes length ranges; "passive" is of older versions. Without "autoreset"
+# a simulation that diverges ends, while that of MuJoCo begins anew for ever.
+NOT_IN_RANGES = (
+    "FRICTIONLOSS",
+    "CONTACT",
+    "SPRING",
+    "DAMPER",
+    "PASSIVE",
+    "GRAVITY",
+    "ACTUATION",
+    "AUTORESET",
+)
 COUNTS = ("nflex", "nplugin", "nq", "nv")
 MESHES = 24  # bytes of memory per byte of an opened mesh; 17 were measured
 NO_MEMORY = (
@@ -215,7 +225,7 @@ def members(kinds: Any, prefix: str) -> dict[str, str]:
     return {str(int(kind)): name.removeprefix(prefix).lower() for name, kind in kinds.__members__.items()}
 
 
-def set_length_ranges(model: Any, spec: Any, mujoco: Any) -> None:
+def set_length_ranges(model: Any, spec: Any, mujoco: Any, np: Any) -> None:
     """Compute missing length ranges of muscles, of those transmissions that linkwork supports.
 
     The compiler would do so for muscles on spatial tendons too, which may take long. As there, joint limits
@@ -249,6 +259,8 @@ def set_length_ranges(model: Any, spec: Any, mujoco: Any) -> None:
             if options.timestep > 0.0:
                 model.opt.timestep = options.timestep
         mujoco.mj_setLengthRange(model, data, k, options)
+        if not np.isfinite(model.actuator_lengthrange[k]).all():
+            raise ValueError(f"lengthrange of actuator {k} cannot be computed: the simulation diverges")
     model.opt.disableflags, model.opt.timestep = before
 
 
@@ -266,7 +278,7 @@ def compiled(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     restrict(request["memory"] + MESHES * total, request["seconds"])
     spec.assets = {**texts, **assets}
     model = spec.compile()
-    set_length_ranges(model, spec, mujoco)
+    set_length_ranges(model, spec, mujoco, np)
     arrays = {name: np.array(getattr(model, name)) for name in ARRAYS if hasattr(model, name)}
     for words, start in ((OF_CONTROL, "actuator_ctrladr"), (OF_OUTPUT, "actuator_outadr")):
         if hasattr(model, start):  # the first per actuator, as in older versions
