@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,18 +20,27 @@ from linkwork.loops.closing import (
     within_limits,
 )
 from linkwork.loops.closing_notes import (
-    CannotClose,
-    branches_meet,
     cannot_close,
     links_of,
-    misses_in_motion,
     names_of,
     open_by,
     singular_everywhere,
     stuck,
 )
 from linkwork.loops.closing_problem import ClosureProblem
-from linkwork.loops.clusters import Cluster, Group, find_clusters, find_families, group_of, supports_of
+from linkwork.loops.cluster_states import (
+    BENDS,
+    ClosedState,
+    bent_problem,
+    best_conditioned,
+    cluster_content,
+    embedding_holds,
+    gaps_of,
+    kept_of_lineage,
+    own_coordinates,
+    why_stuck,
+)
+from linkwork.loops.clusters import Cluster, Group
 from linkwork.loops.couplings import explicit_couplings
 from linkwork.loops.embedding import Embedding, plain_body
 from linkwork.loops.independent import SingularChoice, choose_independent
@@ -49,140 +57,19 @@ from linkwork.loops.mobility import (
     slack_of_rows,
     used_equations,
 )
-from linkwork.loops.motion import ClusterPosture, all_equations, cluster_posture
+from linkwork.loops.motion import ClusterPosture, cluster_posture
 from linkwork.loops.scales import HELD
 from linkwork.loops.sufficient import sufficient_rows
-from linkwork.mechanism import End, LoopConstraint, Mechanism
+from linkwork.mechanism import Mechanism
 from linkwork.mechanism.limits import Budget, Limits
-from linkwork.mechanism.names import join_names
 
 ATTEMPTS = 24  # to close a loop: random starting points
 STATES = 8  # closed configurations that are looked at besides the first
-BENDS = 1.0  # what modal coordinates of their usual size count where modes must follow
 LOOPS = 4  # and couplings of a cluster, for each link that it may have
-COARSE = (
-    30.0  # tolerances that redundant equations miss by in motion, up to which coarse numbers are the reason
-)
 FAR = 15.0  # tolerances that an equation may miss by that is dropped, after motion by about a radian
 FAR_AT_MOST = (
     0.03  # of the size of loops: the rods of a delta robot that must not be dropped miss by 0.07 and more
 )
-
-S = TypeVar("S")
-
-
-def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
-    """Return the clusters of a model, parents before children.
-
-    Raise LimitError if the analysis exceeds `limits`. Clusters known in `model.analyses`, from models that
-    this one is a variant of, are not analysed again. A group with several supporting bodies is a cluster of
-    its own if its joints can follow any motion of these; if its constraints reduce their degrees of freedom,
-    both groups become one.
-    """
-    groups = find_clusters(model.joints, model.embedded)
-    analysis = ClusterAnalysis(model, limits)
-    clusters: list[Cluster] = []
-    supports, below = _supports_of_groups(model, groups)
-    supporting = set(below)
-    while len(clusters) < len(groups):
-        n = len(clusters)
-        on = below[n]
-        try:
-            hanging = () if on is None else (supports[n], clusters[on])
-            clusters.append(analysis.cluster(groups[n], *hanging, keep=n in supporting))
-        except (
-            ModelError
-        ) as told:  # perhaps not in one cluster with what it hangs on, or with what hangs on it
-            others = [i for i in range(n + 1, len(groups)) if below[i] == n] if on is None else [on]
-            if not others or isinstance(told, LimitError) or (on is None and isinstance(told, CannotClose)):
-                raise
-            one, two = sorted([n, others[0]])
-            (bodies, constraints), (more, further) = groups[one], groups.pop(two)
-            groups[one] = (
-                sorted([*bodies, *more]),
-                [c for c in model.embedded if c in constraints or c in further],
-            )
-            del clusters[one:]
-            supports, below = _supports_of_groups(model, groups)
-            supporting = set(below)
-    if clusters and not any(cluster.independent for cluster in clusters):
-        names = join_names([repr(c.name) for c in model.embedded])
-        links = join_names([repr(body.name) for body in model.bodies])
-        raise ModelError(
-            f"{names} leave the links {links} no degree of freedom: use fixed joints instead, or, if they "
-            "should move, "
-            "numbers with more digits or a larger tolerance="
-        )
-    return tuple(clusters)
-
-
-def constrained_clusters(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
-    """Return the clusters of a model whose loops will be constrained.
-
-    They have no independent velocities where none can be chosen.
-    """
-    try:
-        return clusters_of(model, limits)
-    except (LimitError, CannotClose):
-        raise
-    except ModelError:  # they can be closed, and that is enough
-        analysis = ClusterAnalysis(model, limits)
-        groups = find_families(model.joints, model.embedded)
-        return tuple(analysis.held(group) for group in groups if group[1])
-
-
-def _supports_of_groups(model: Mechanism, groups: list[Group]) -> tuple[list[list[int]], list[int | None]]:
-    """Return the supports of each group and the group they are in; None for a single support."""
-    where = group_of(groups)
-    supports = [supports_of(model.joints, group) for group in groups]
-    return supports, [where[supporting[0]] if len(supporting) > 1 else None for supporting in supports]
-
-
-def close_family(model: Mechanism, family: Sequence[Cluster], q: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return a closed configuration of coupled clusters, closed in turn or, failing that, at once."""
-    if len(family) == 1:
-        return _close_cluster(model, family[0], q, None)
-    closed = q
-    postures: dict[tuple[int, ...], ClusterPosture] = {}
-    for cluster in family:
-        below = postures[cluster.below.bodies] if cluster.below else None
-        neutral = closed.copy()
-        for joint in (model.joints[k] for k in cluster.bodies):
-            neutral[joint.q_slice] = joint.kind.neutral()
-        for start in (closed, neutral) if cluster.independent else (neutral, closed):
-            closed, residual = _close_cluster(model, cluster, start, below)
-            if residual < CLOSED:
-                break
-        else:
-            bodies = [k for c in family for k in c.bodies]
-            constraints = [c for one in family for c in one.constraints]
-            return close(model, bodies, constraints, q)
-        postures[cluster.bodies] = cluster_posture(model, cluster.bodies, closed, below, cluster.supports)
-    return closed, residual
-
-
-def _close_cluster(
-    model: Mechanism, cluster: Cluster, q: np.ndarray, below: ClusterPosture | None
-) -> tuple[np.ndarray, float]:
-    rows = None if cluster.overdetermined else cluster.rows
-    slack = cluster.slack
-    if cluster.closed and not cluster.independent and not cluster.supports:  # a truss has one posture
-        q = np.array(q, dtype=float)
-        at = 0
-        for joint in (model.joints[k] for k in cluster.bodies):
-            q[joint.q_slice] = cluster.closed[at : at + joint.nq]
-            at += joint.nq
-        return q, 0.0
-    return close(
-        model, cluster.bodies, cluster.constraints, q, below, cluster.supports, rows=rows, slack=slack
-    )
-
-
-class ClosedState(NamedTuple):
-    """A closed configuration q, (nq,), of a cluster, and the embedding of the cluster that supports it."""
-
-    q: np.ndarray
-    below: Embedding[BodyMotion] | None
 
 
 class ClusterAnalysis:
@@ -192,7 +79,6 @@ class ClusterAnalysis:
         self.model, self.rng = model, np.random.default_rng(0)
         self.limits, self._budget = limits, Budget(limits)
         self._neutral = model.tree_neutral()
-        self._carrying = {joint.parent for joint in model.joints}
         self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = model.analyses  # by all that decides it
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
         self._supporting: dict[
@@ -211,7 +97,7 @@ class ClusterAnalysis:
         if not constraints:
             return Cluster(bodies, independent=tuple(range(self.model.joints[bodies[0]].nv)))
         self._supporting.pop(bodies, None)
-        content = None if below else self._content(bodies, constraints)
+        content = None if below else cluster_content(self.model, bodies, constraints)
         known = self._known.get((keep, content)) if content else None
         if known is None:
             analysed, states = self._analysed(
@@ -250,8 +136,8 @@ class ClusterAnalysis:
         first = self._first_closed(cluster, problem, rng)
         states = [first, *explored(problem, first, 3, rng)]
         cut = RANK if first.exact else 10.0 * problem.tolerance
-        problem, _ = _bent(problem, [state.q for state in states])
-        best, J = _best_conditioned(states, [problem.at(state.q)[1] for state in states], cut)
+        problem, _ = bent_problem(problem, [state.q for state in states])
+        best, J = best_conditioned(states, [problem.at(state.q)[1] for state in states], cut)
         rank = find_rank(problem, best, J)
         if rank.rank == J.shape[1] or not rank.moves:  # they can be closed, and that is enough
             rows = most_independent(J, count_above(np.linalg.svd(J, compute_uv=False), cut))
@@ -260,8 +146,8 @@ class ClusterAnalysis:
         slack = slack_of_rows(problem, rank, rank.used)
         return replace(
             cluster, rows=tuple(rank.rows), count=len(J), slack=slack,
-            gaps=_gaps(problem, rank) if slack else (),
-            closed=_own(self.model, cluster, first.q), overdetermined=rank.used,
+            gaps=gaps_of(problem, rank) if slack else (),
+            closed=own_coordinates(self.model, cluster, first.q), overdetermined=rank.used,
         )  # fmt: skip
 
     def _on_one_body(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
@@ -272,9 +158,9 @@ class ClusterAnalysis:
         first = self._first_closed(cluster, problem, rng)
         linear = all(c.linear for c in cluster.constraints)  # then all states are alike
         states = [first, *(() if linear else explored(problem, first, STATES, rng))]
-        problem, held = _bent(problem, [state.q for state in states])
+        problem, held = bent_problem(problem, [state.q for state in states])
         Js = [problem.at(state.q)[1] for state in states]
-        best, J = _best_conditioned(states, Js, RANK if first.exact else 10.0 * problem.tolerance)
+        best, J = best_conditioned(states, Js, RANK if first.exact else 10.0 * problem.tolerance)
         rank = find_rank(problem, best, J)
         if linear and rank.rank == J.shape[1]:
             raise ModelError(
@@ -282,7 +168,7 @@ class ClusterAnalysis:
                 "fixed joints instead"
             )
         if not rank.moves:
-            raise _why_stuck(model, cluster, problem, first.q, rank)
+            raise why_stuck(model, cluster, problem, first.q, rank)
         if first.exact:
             full_rank = [
                 J for J in Js if count_above(np.linalg.svd(J, compute_uv=False), rank.cut) == rank.rank
@@ -306,7 +192,7 @@ class ClusterAnalysis:
             raise singular_everywhere(model, cluster, free, mobility) if mobility < free else error from None
         made = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(rank.rows), count=len(J), slack=slack,
-            gaps=_gaps(problem, rank) if slack else (), closed=_own(model, cluster, states[0].q),
+            gaps=gaps_of(problem, rank) if slack else (), closed=own_coordinates(model, cluster, states[0].q),
             overdetermined=used,
         )  # fmt: skip
         if used:
@@ -373,7 +259,7 @@ class ClusterAnalysis:
         if not candidates:
             problem, closed = min(tried, key=lambda one: one[1].left)
             raise cannot_close(cluster, problem, [closed.q])
-        bends = any(_bent(problem, [state.q])[1] == BENDS for state, problem, _, _ in candidates)
+        bends = any(bent_problem(problem, [state.q])[1] == BENDS for state, problem, _, _ in candidates)
         if bends:
             free = [problem.bending() for _, problem, _, _ in candidates]
             candidates = [
@@ -383,7 +269,7 @@ class ClusterAnalysis:
         exact = all(closed.exact for _, _, closed, _ in candidates)
         tolerance = candidates[0][1].tolerance
         cut = RANK if exact else 10.0 * tolerance
-        best, J = _best_conditioned(candidates, [J for *_, J in candidates], cut)
+        best, J = best_conditioned(candidates, [J for *_, J in candidates], cut)
         rank = count_above(np.linalg.svd(J, compute_uv=False), cut)
         rows = most_independent(J, rank)
         ranks = [count_above(np.linalg.svd(J, compute_uv=False), cut) for *_, J in candidates]
@@ -398,8 +284,8 @@ class ClusterAnalysis:
         choice = choose_independent(self.model, variant, rows, postures, names_of(cluster), held)
         made = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(rows), count=len(J), slack=slack,
-            gaps=_gaps(best[1], ranked) if slack else (),
-            closed=_own(self.model, cluster, candidates[0][0].q),
+            gaps=gaps_of(best[1], ranked) if slack else (),
+            closed=own_coordinates(self.model, cluster, candidates[0][0].q),
             overdetermined=used,
         )  # fmt: skip
         good = [regular[n] for n in choice.good if n]
@@ -411,7 +297,7 @@ class ClusterAnalysis:
         ] or [ClosedState(choice.reached, regular[-1][0].below)]
         best[1].exact = exact
         for state in states:  # supports may move it into violations
-            if not _holds(self._embedding(made, state), best[1]):
+            if not embedding_holds(self._embedding(made, state), best[1]):
                 raise stuck(self.model, cluster)
         if slack and not self._follows(made, states[0].q):
             raise stuck(self.model, cluster)
@@ -425,7 +311,7 @@ class ClusterAnalysis:
         intended motion.
         """
         problem = ClosureProblem(self.model, cluster.family, cluster.lineage, budget=self._budget)
-        missed = missed_in_motion(problem, q, _kept_of_lineage(cluster), far=True)
+        missed = missed_in_motion(problem, q, kept_of_lineage(cluster), far=True)
         return bool(
             np.all(
                 missed[-cluster.count :] < max(problem.tolerance, min(FAR * problem.tolerance, FAR_AT_MOST))
@@ -503,151 +389,3 @@ class ClusterAnalysis:
         m = len(cluster.independent)
         dy = self.rng.normal(size=m)
         return Embedding(self._posture(cluster, state), cluster, slice(0, m), dy, state.below, plain_body)
-
-    def _content(self, bodies: tuple[int, ...], constraints: tuple[LoopConstraint, ...]) -> Any:
-        """Return all data that decide the analysis of a cluster with one support, or None."""
-        index = {k: n for n, k in enumerate(bodies)}
-
-        def there(end: End) -> Any:
-            return index.get(end.body), end.place.R.tobytes(), end.place.p.tobytes()
-
-        content: list[Any] = [self.model.tolerance]
-        for k in bodies:
-            joint = self.model.joints[k]
-            limits = (
-                joint.lower,
-                joint.upper,
-                None if self.model.start is None else self.model.start[joint.q_slice],
-            )
-            content.append(
-                (
-                    joint.kind,
-                    there(End(joint.parent, joint.place)),
-                    joint.independent,
-                    k in self._carrying,
-                    limits,
-                )
-            )
-        content += [c.content(index, there) for c in constraints]
-        try:
-            hash(tuple(content))
-        except TypeError:  # a joint or a function of the user's own that cannot be compared
-            return None
-        return tuple(content)
-
-
-def _bent(problem: ClosureProblem, states: Sequence[np.ndarray]) -> tuple[ClosureProblem, float]:
-    """Return the problem that decides which equations are independent, and the weight of modal coordinates.
-
-    If joints alone can satisfy all equations, modes hardly count. Otherwise, as at a pin that also holds a
-    rod bending out of the plane of its loop, modes must follow.
-    """
-    if not problem.elastic.any():
-        return problem, HELD
-    free = problem.bending()
-    ranks = [
-        [count_above(np.linalg.svd(J, compute_uv=False), RANK) for J in (J, J[:, ~problem.elastic])]
-        for J in (free.at(q)[1] for q in states)
-    ]
-    every, joints = np.max(ranks, axis=0)
-    return (free, BENDS) if every > joints else (problem, HELD)
-
-
-def _why_stuck(
-    model: Mechanism, cluster: Cluster, problem: ClosureProblem, q: np.ndarray, rank: Rank
-) -> ModelError:
-    """Return the error for a closed cluster without coordinates: immobile, singular, or coarse numbers."""
-    free, mobility = finite_mobility(problem, q)
-    if 0 < mobility < free:
-        return singular_everywhere(model, cluster, free, mobility)
-    if problem.tolerance <= rank.coarse < COARSE * problem.tolerance:
-        return misses_in_motion(model, cluster, rank.coarse, problem.tolerance)
-    return branches_meet(model, cluster, mobility) if mobility else stuck(model, cluster)
-
-
-def _best_conditioned(states: Sequence[S], Js: Sequence[np.ndarray], cut: float) -> tuple[S, np.ndarray]:
-    """Return the best conditioned state of largest rank, or the first of those about as good."""
-    best = 0
-    rank = -1
-    most = 0.0
-    for n, J in enumerate(Js):
-        s = np.linalg.svd(J, compute_uv=False)
-        r = count_above(s, cut)
-        quality = float(s[r - 1] / s[0]) if r else 1.0
-        if r > rank or (r == rank and quality > 1.5 * most):
-            best = n
-            rank = r
-            most = quality
-    return states[best], Js[best]
-
-
-def _gaps(problem: ClosureProblem, rank: Rank) -> tuple[tuple[float, float], ...]:
-    """Return the gaps of each constraint [m, rad]."""
-    missed = rank.missed * problem.units
-    gaps = []
-    for c, rows in zip(problem.constraints, problem.rows):
-        lengths = c.lengths(problem.model.joints)
-        gaps.append(
-            (float(missed[rows][lengths].max(initial=0.0)), float(missed[rows][~lengths].max(initial=0.0)))
-        )
-    return tuple(gaps)
-
-
-def _own(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[float, ...]:
-    """Return the coordinates of a cluster's joints."""
-    return tuple(x for k in cluster.bodies for x in q[model.joints[k].q_slice].tolist())
-
-
-def _kept_of_lineage(cluster: Cluster) -> list[int]:
-    """Return the independent equations of a cluster among those of its lineage."""
-    rows = list(cluster.rows)
-    one = cluster.below
-    while one:
-        rows, one = [*one.rows, *(one.count + row for row in rows)], one.below
-    return rows
-
-
-def _holds(embedding: Embedding[BodyMotion], problem: ClosureProblem) -> bool:
-    """Return whether the motion satisfies all equations, redundant ones included, up to accelerations."""
-    posture = embedding.posture
-    size = embedding.posture.size
-    K, k = (x.astype(float) for x in all_equations(posture, problem.constraints, embedding.speeds))
-    K = K / problem.units[:, None]
-    k = k / problem.units
-    v = embedding.v.astype(float)
-    g = embedding.whole.g
-    V = embedding.V.astype(float)
-    alpha = np.zeros(0)
-    if embedding.below:
-        alpha = np.concatenate([embedding.below.alpha(support) for support in posture.supports]).astype(float)
-    speeds = K[:, :size] @ v + K[:, size:] @ V
-    residual = K[:, :size] @ g.astype(float) + K[:, size:] @ alpha - k
-    six = np.tile([1.0] * 3 + [problem.length] * 3, len(posture.supports))
-    largest = max(np.abs(x).max(initial=0.0) for x in (v / problem.columns, V / six, alpha / six, k))
-    return bool(
-        max(np.abs(speeds).max(initial=0.0), np.abs(residual).max(initial=0.0))
-        <= problem.allowed * (1.0 + largest)
-    )
-
-
-def find_independent_rows(model: Mechanism, cluster: Cluster) -> list[tuple[int, ...]]:
-    """Return the independent equations of each constraint of a cluster."""
-    independent = []
-    start = 0
-    for constraint in cluster.constraints:
-        size = constraint.count(model.joints)
-        independent.append(tuple(r - start for r in cluster.used if start <= r < start + size))
-        start += size
-    return independent
-
-
-def loops_with_independent_rows(model: Mechanism, cluster: Cluster) -> list[LoopConstraint]:
-    """Return the constraints of a cluster, with independent rows and slack of loop joints."""
-    parts = zip(cluster.constraints, find_independent_rows(model, cluster), slack_shares(model, cluster))
-    return [loop.with_independent_rows(rows, slack) for loop, rows, slack in parts]
-
-
-def slack_shares(model: Mechanism, cluster: Cluster) -> list[tuple[float, ...]]:
-    """Return the slack of the equations of each constraint [m or rad]; () where they hold exactly."""
-    ends = np.cumsum([0, *(constraint.count(model.joints) for constraint in cluster.constraints)]).tolist()
-    return [share if any(share := cluster.slack[a:b]) else () for a, b in pairwise(ends)]

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from linkwork.loops.clusters import Cluster
-from linkwork.loops.independent import DETERMINED, conditioning
+from linkwork.loops.independent import DETERMINED
 from linkwork.loops.motion import ClusterPosture, all_equations, cluster_posture, residuals
+from linkwork.loops.null_space import conditioning
 from linkwork.loops.scales import scales_of
 from linkwork.mechanism import Mechanism
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.loops.clusters import Cluster
-from linkwork.loops.independent import Walker
 from linkwork.loops.scales import scales_of
+from linkwork.loops.walker import Walker
 from linkwork.mechanism import Mechanism
 
 ABOUT_AS_GOOD = 0.5  # smallest singular value of equations that stay, relative to that of all

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwork.loops.analysis import slack_shares
 from linkwork.loops.clusters import Cluster, find_families
+from linkwork.loops.independent_rows import slack_shares
 from linkwork.loops.scales import length_of, scales_of
 from linkwork.mechanism import LoopConstraint, Mechanism
 

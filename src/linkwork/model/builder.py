@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.loops.analysis import clusters_of
 from linkwork.loops.closing_notes import closing_notes
+from linkwork.loops.cluster_search import clusters_of
 from linkwork.loops.clusters import Ancestors
 from linkwork.mechanism import Frame, LoopConstraint
 from linkwork.mechanism.checks import numbers

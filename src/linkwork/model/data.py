@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.lazy import cached_property
-from linkwork.loops.analysis import clusters_of
+from linkwork.loops.cluster_search import clusters_of
 from linkwork.loops.clusters import Cluster, with_constraints
 from linkwork.loops.tolerances import closure_tolerances
 from linkwork.mechanism import (

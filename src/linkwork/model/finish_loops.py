@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from linkwork.errors import ModelError
-from linkwork.loops.analysis import ClusterAnalysis, constrained_clusters, loops_with_independent_rows
+from linkwork.loops.analysis import ClusterAnalysis
 from linkwork.loops.closing_notes import closing_notes
+from linkwork.loops.cluster_search import constrained_clusters
 from linkwork.loops.clusters import find_families
+from linkwork.loops.independent_rows import loops_with_independent_rows
 from linkwork.mechanism import LoopConstraint
 from linkwork.mechanism.limits import Limits
 from linkwork.model.model import Model

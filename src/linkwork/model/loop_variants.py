@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LimitError, ModelError
-from linkwork.loops.analysis import loops_with_independent_rows
 from linkwork.loops.closing_notes import CannotClose, closing_notes
 from linkwork.loops.clusters import Ancestors, find_families
+from linkwork.loops.independent_rows import loops_with_independent_rows
 from linkwork.mechanism import GROUND, LoopConstraint
 from linkwork.mechanism.names import printable
 from linkwork.model.data import AnyModel, ModelData

@@ -9,12 +9,14 @@ from functools import partial
 import numpy as np
 
 from linkwork.errors import ClosureError, ModelError
-from linkwork.loops.analysis import ClusterAnalysis, close_family, loops_with_independent_rows
+from linkwork.loops.analysis import ClusterAnalysis
+from linkwork.loops.close_family import close_family
 from linkwork.loops.closing import CLOSED, RANK, close
 from linkwork.loops.closing_notes import CannotClose
 from linkwork.loops.closing_problem import ClosureProblem
 from linkwork.loops.clusters import Cluster, find_families
 from linkwork.loops.continuation import ClosureManifold, Waypoint, walk
+from linkwork.loops.independent_rows import loops_with_independent_rows
 from linkwork.loops.motion import all_equations, cluster_posture
 from linkwork.loops.scales import length_of, row_units, velocity_units
 from linkwork.mechanism import LoopConstraint

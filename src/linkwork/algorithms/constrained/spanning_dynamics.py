@@ -25,8 +25,8 @@ from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, node
 from linkwork.algorithms.constrained.proximal import Settings
 from linkwork.algorithms.loops.closing import places_of
 from linkwork.constraints import loop_constraints
-from linkwork.loops.analysis import find_independent_rows, loops_with_independent_rows
 from linkwork.loops.embedding import joint_velocities
+from linkwork.loops.independent_rows import find_independent_rows, loops_with_independent_rows
 from linkwork.mechanism import Loop
 from linkwork.model import Model, cached_on_model
 from linkwork.sko.tree import equation_sizes
