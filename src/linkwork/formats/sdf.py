@@ -158,11 +158,13 @@ class _Reader:
         scope = self.scope
         taken = {name for name, _, _ in self.scope.all_links()}
         joints = {name for name, _, _, _ in scope.all_joints()}
+        inverses: dict[str, Pose] = {}  # many frames may be on one link
         for name, link in scope.links.items():
             if name in taken or name in joints or name in (MODEL, WORLD) or name.endswith(f"::{MODEL}"):
                 continue
-            place = self.pose(link).inverse().then(self.pose(name))
-            self.builder.add_frame(name, body=link, place=place)
+            if link not in inverses:
+                inverses[link] = self.pose(link).inverse()
+            self.builder.add_frame(name, body=link, place=inverses[link].then(self.pose(name)))
 
     def _static(self, scope: Scope, prefix: str = "", *, parent_static: bool = False) -> set[str]:
         """Return the links of static models and of models nested in them, which are fixed in the world."""
