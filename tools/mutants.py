@@ -104,7 +104,9 @@ class Suite:
                 chosen.append(name)
                 spent += self.seconds[name]
         unmeasured = [name for name in self.names.ranked(file, line) if name not in self.measured]
-        return chosen + unmeasured[:files]
+        return [
+            name for name in chosen + unmeasured[:files] if not {name, name.partition("::")[0]} & self.failed
+        ]
 
 
 class Names:
@@ -209,7 +211,7 @@ def run_tests(
         map(str, (copy / "src", copy / "tools", *filter(None, [os.environ.get("PYTHONPATH")])))
     )
     env = {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0", **environment}
-    options = ["-p", "executed_lines", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no", "-rf"]
+    options = ["-p", "executed_lines", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no", "-rfE"]
     first = ["-x"] if "LINKWORK_ORDER" in environment else []
     limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (most, most))
     command = [sys.executable, "-m", "pytest", *options, *first, *files]
@@ -269,7 +271,7 @@ def verdict(planted: Planted, copy: Path, suite: Suite, seconds: float, files: i
             return Verdict("survived", note)
         if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             return Verdict("undecided", f"time limit, {note}")
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+\.py::.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+\.py.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
         if not failed:
             return Verdict("found", f"pytest ended with {done.returncode}")
         if failed[0] not in suite.passed:
