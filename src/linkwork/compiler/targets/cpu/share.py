@@ -21,11 +21,16 @@ WORDS = (*FUNCTIONS, "main")  # the last is the identifier of the main thread
 def share_text(triple: str) -> str:
     """Return `share` and its helper functions."""
     number = "i32" if "windows" in triple else "i64"  # C's long, in which threads are counted
+    return f"\n{_share()}{_later(number)}{_RAISE}"
+
+
+def _share() -> str:
+    """Return the function that calls Python to split a batch."""
     parameters = ", ".join(f"i64 %{name}.i" for name in ("args", "dims", "steps", "data", "status"))
     addresses = "\n".join(
         f"%{name}.i = ptrtoint ptr %{name} to i64" for name in ("args", "dims", "steps", "data", "status")
     )
-    return f"""
+    return f"""\
 @share.format = private constant [6 x i8] c"LLLLL\\00"
 define internal i32 @share(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
 %status = alloca i32
@@ -51,6 +56,12 @@ call void %PyGILState_Release(i32 %lock)
 %done = load i32, ptr %status
 ret i32 %done
 }}
+"""
+
+
+def _later(number: str) -> str:
+    """Return the function that keeps an exception of Python until the call is over."""
+    return f"""\
 define internal void @share.later(ptr %table) #0 {{
 {_load("Py_DecRef", "PyErr_Fetch", "PyErr_Restore", "PyErr_WriteUnraisable")}
 {_load("Py_AddPendingCall", "PyThreadState_SetAsyncExc", "PyThread_get_thread_ident")}
@@ -97,7 +108,11 @@ br label %end
 end:
 ret void
 }}
-define internal i32 @share.raise(ptr %kept) #0 {{
+"""
+
+
+_RAISE = """\
+define internal i32 @share.raise(ptr %kept) #0 {
 %kept1 = getelementptr ptr, ptr %kept, i64 1
 %kept2 = getelementptr ptr, ptr %kept, i64 2
 %kept3 = getelementptr ptr, ptr %kept, i64 3
@@ -108,7 +123,7 @@ define internal i32 @share.raise(ptr %kept) #0 {{
 call void @free(ptr %kept)
 call void %restore(ptr %type, ptr %value, ptr %trace)
 ret i32 -1
-}}
+}
 """
 
 

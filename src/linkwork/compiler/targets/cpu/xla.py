@@ -67,6 +67,24 @@ entry:
 %pointers = alloca [{count} x ptr]
 %steps = alloca [{len(steps)} x i64]
 %rows = alloca i64
+{_METADATA_TEXT}run:
+%argumentsp = getelementptr i8, ptr %frame, i64 {ARGUMENTS}
+%arguments = load ptr, ptr %argumentsp
+%resultsp = getelementptr i8, ptr %frame, i64 {RESULTS}
+%results = load ptr, ptr %resultsp
+{operands}
+{fixed}
+{_count_rows(len(inputs))}store i64 %n, ptr %rows
+{asked}
+%loop = inttoptr i64 {loop} to ptr
+%data = inttoptr i64 {data} to ptr
+call void %loop(ptr %pointers, ptr %rows, ptr %steps, ptr %data)
+ret ptr null
+}}
+"""
+
+
+_METADATA_TEXT = f"""\
 %extp = getelementptr i8, ptr %frame, i64 {EXTENSION}
 %ext = load ptr, ptr %extp
 %plain = icmp eq ptr %ext, null
@@ -97,20 +115,19 @@ store i32 %least, ptr %minorp
 br label %told
 told:
 ret ptr null
-run:
-%argumentsp = getelementptr i8, ptr %frame, i64 {ARGUMENTS}
-%arguments = load ptr, ptr %argumentsp
-%resultsp = getelementptr i8, ptr %frame, i64 {RESULTS}
-%results = load ptr, ptr %resultsp
-{operands}
-{fixed}
-%dimsp = getelementptr i8, ptr %b{len(inputs)}, i64 {DIMENSIONS}
+"""
+
+
+def _count_rows(first: int) -> str:
+    """Return the code that multiplies the batch dimensions of output `first`: the rows %n of the call."""
+    return f"""\
+%dimsp = getelementptr i8, ptr %b{first}, i64 {DIMENSIONS}
 %dims = load ptr, ptr %dimsp
 br label %next
 next:
 %k = phi i64 [ 0, %run ], [ %k2, %more ]
 %n = phi i64 [ 1, %run ], [ %n2, %more ]
-%some = icmp slt i64 %k, %lead{len(inputs)}
+%some = icmp slt i64 %k, %lead{first}
 br i1 %some, label %more, label %call
 more:
 %dp = getelementptr i64, ptr %dims, i64 %k
@@ -119,13 +136,6 @@ more:
 %k2 = add i64 %k, 1
 br label %next
 call:
-store i64 %n, ptr %rows
-{asked}
-%loop = inttoptr i64 {loop} to ptr
-%data = inttoptr i64 {data} to ptr
-call void %loop(ptr %pointers, ptr %rows, ptr %steps, ptr %data)
-ret ptr null
-}}
 """
 
 
