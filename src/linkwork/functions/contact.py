@@ -172,6 +172,30 @@ def impulse_names(model: Model, *, contacts: Contacts | None = None) -> tuple[st
     return contact_rows.names(model, chosen_contacts(model, contacts)["contacts"])
 
 
+def _without_contacts(
+    model: Model,
+    laws: JointLaws | None,
+    q: Any,
+    v: Any,
+    tau: Any,
+    f_ext: Any,
+    dt: Any,
+    differentiable: bool,
+) -> tuple[Any, Any]:
+    """Return q and v after a step in which only laws of joints act."""
+    if laws is None:
+        v = v + dt * forward_dynamics(model, q, v, tau, f_ext)
+    else:
+        dt = contact_rows.where_valid(model, laws, NONE_GIVEN, dt)
+        free_velocity = v + dt * forward_dynamics(model, q, v, tau, f_ext)
+        impulse_solver = impulse_method(model)
+        v = with_joint_impulses(
+            model, laws, q, v, free_velocity, dt, impulse_solver, differentiable=differentiable
+        ).v
+    q = integrate(model, q, dt * v)
+    return q, projected(model, q, v)
+
+
 @model_function(
     q="nq",
     v="nv",
@@ -277,17 +301,7 @@ def step(
             }
         )
         laws = joint_laws(model, limits, friction)
-        if laws is None:
-            v = v + dt * forward_dynamics(model, q, v, tau, f_ext)
-        else:
-            dt = contact_rows.where_valid(model, laws, NONE_GIVEN, dt)
-            free_velocity = v + dt * forward_dynamics(model, q, v, tau, f_ext)
-            impulse_solver = impulse_method(model)
-            v = with_joint_impulses(
-                model, laws, q, v, free_velocity, dt, impulse_solver, differentiable=differentiable
-            ).v
-        q = integrate(model, q, dt * v)
-        return q, projected(model, q, v)
+        return _without_contacts(model, laws, q, v, tau, f_ext, dt, differentiable)
     active_contacts = switched(chosen_contacts(model, contacts)["contacts"], limits, friction)
     check_motions(model)
     initial = np.zeros(contact_rows.count(model, active_contacts)) if warm_start is None else warm_start

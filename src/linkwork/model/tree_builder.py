@@ -168,32 +168,13 @@ class TreeBuilder(LoopBuilder):
         ModelError
             If the name is taken or an argument is invalid.
         """
-        check_name("joint", name)
         label = f"joint {name!r}"
-        if name in self._joints:
-            raise ModelError(f"joint {name!r}: the name is already taken")
-        if not isinstance(kind, Joint):
-            raise ModelError(
-                f"{label}: kind: expected one of linkwork.joints, such as Revolute((0, 0, 1)), got {kind!r}"
-            )
-        if not kind.tree:
-            raise ModelError(f"{label}: {type(kind).__name__} is a loop joint only: use add_loop")
+        self._check_joint(name, kind, parent, child)
         kind = frozen_joint(label, kind.frozen)
-        if child == WORLD:
-            raise ModelError(f"{label}: the world cannot be the child of a joint")
-        if child == parent:
-            raise ModelError(f"{label}: expected different links, got {child!r} as parent and child")
-        is_sequence = isinstance(independent, (tuple, list)) and len(independent) == kind.nv
-        flags: Any = independent if is_sequence else (independent,)
-        if not all(x in (True, False, None) for x in flags):
-            alternative = f", or {kind.nv} of True and False" if kind.nv > 1 else ""
-            raise ModelError(
-                f"{label}: independent: expected True, False or None{alternative}, got {independent!r}"
-            )
+        choice = _independent_choice(label, kind.nv, independent)
         place = placed(label, xyz, rpy, place)
         nq = kind.nq
         nv = kind.nv
-        choice: Any = tuple(x if x is None else bool(x) for x in flags) if is_sequence else independent
 
         def values(
             word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf
@@ -220,6 +201,23 @@ class TreeBuilder(LoopBuilder):
         check_properties(label, joint)
         self._joints[name] = (joint, parent, child)
         return self
+
+    def _check_joint(self, name: str, kind: Joint, parent: str, child: str) -> None:
+        """Raise ModelError if a joint of this name, type and links cannot be added."""
+        check_name("joint", name)
+        label = f"joint {name!r}"
+        if name in self._joints:
+            raise ModelError(f"joint {name!r}: the name is already taken")
+        if not isinstance(kind, Joint):
+            raise ModelError(
+                f"{label}: kind: expected one of linkwork.joints, such as Revolute((0, 0, 1)), got {kind!r}"
+            )
+        if not kind.tree:
+            raise ModelError(f"{label}: {type(kind).__name__} is a loop joint only: use add_loop")
+        if child == WORLD:
+            raise ModelError(f"{label}: the world cannot be the child of a joint")
+        if child == parent:
+            raise ModelError(f"{label}: expected different links, got {child!r} as parent and child")
 
     def add_frame(
         self,
@@ -319,3 +317,15 @@ class TreeBuilder(LoopBuilder):
         """Raise ModelError if a link or frame has this name."""
         if name in self._links or name in self._frames or name == WORLD:
             raise ModelError(f"body or frame {name!r}: the name is already taken")
+
+
+def _independent_choice(label: str, nv: int, independent: Any) -> Any:
+    """Return `independent` of a joint as one truth value or None, or as a tuple of them."""
+    is_sequence = isinstance(independent, (tuple, list)) and len(independent) == nv
+    flags: Any = independent if is_sequence else (independent,)
+    if not all(x in (True, False, None) for x in flags):
+        alternative = f", or {nv} of True and False" if nv > 1 else ""
+        raise ModelError(
+            f"{label}: independent: expected True, False or None{alternative}, got {independent!r}"
+        )
+    return tuple(x if x is None else bool(x) for x in flags) if is_sequence else independent

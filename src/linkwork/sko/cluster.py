@@ -83,25 +83,29 @@ class _ClusterNode(HingeNode):
         self._carriers = [
             None if body.joint.parent in self.blocks else on for body, on in zip(self.bodies, on_parent)
         ]
-        self._A: ClusterWeight
+        self._A = self._weight()
         if self._hangs_on_several:
-            answers = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
-            blocks = [parent.blocks[k] for k in posture.supports]
-            self._A = SupportsWeight(self.bodies, blocks, self._carriers, parent.rows, answers, self._Gamma)
             self._speed = self._speed + self._Gamma @ embedding.V
-        else:
-            block = next(carrier for carrier in self._carriers if carrier is not None)
-            self._A = ClusterWeight(self.bodies, len(self._n), block, parent.rows)
         self._spins = [RotorRow(self.blocks[one.body.joint.child], one.k, one.J) for one in rotors.values()]
         self._turning = [J for body in turning for J in body.armature]
         self._with_armature = [] if self._hangs_on_several else [body for body in members if body.joint.nv]
+        self._armature = self._joint_armature()
+
+    def _weight(self) -> ClusterWeight:
+        """Return the weight between the rows of the parent and those of this node."""
+        if not self._hangs_on_several:
+            block = next(carrier for carrier in self._carriers if carrier is not None)
+            return ClusterWeight(self.bodies, len(self._n), block, self.parent.rows)
+        embedding = self._embedding
+        answers = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
+        blocks = [self.parent.blocks[k] for k in embedding.posture.supports]
+        return SupportsWeight(self.bodies, blocks, self._carriers, self.parent.rows, answers, self._Gamma)
+
+    def _joint_armature(self) -> np.ndarray:
+        """Return the armature of all joints as an inertia of the cluster joint, (dofs, dofs)."""
         zero = np.zeros((self.dofs.stop - self.dofs.start,) * 2)
-        self._armature = mirrored(
-            sum(
-                (product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._with_armature),
-                zero,
-            )
-        )
+        terms = (product(product(body.G.T, np.diag(body.armature)), body.G) for body in self._with_armature)
+        return mirrored(sum(terms, zero))
 
     @property
     def A(self) -> Weight:
