@@ -329,7 +329,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
         ({"parameters": {"contact_restitution": [2.0]}}, "expected finite numbers, from 0 to 1, got 2"),
         (
             {"parameters": {"contact_friction": [0.5]}, "contacts": None},
-            "is for contacts=, which is not given",
+            "requires contacts=",
         ),
         ({"contacts": True}, r"contacts: expected Contacts\(...\), got True"),
         ({"tau": lambda q, v, t: 0.0 * v}, "give policy=, which is traced"),
@@ -365,11 +365,11 @@ def test_rollouts_with_contact_that_cannot_be(how: dict[str, Any], told: str) ->
         ({"warm_start": np.zeros(4)}, r"step: warm_start: expected shape \(..., 3\), got \(4,\)"),
         (
             {"warm_start": np.zeros(3), "contacts": None},
-            "step: warm_start is for contacts=, which is not given",
+            "step: warm_start requires contacts=",
         ),
         (
             {"contact_friction": [0.5], "contacts": None},
-            "step: contact_friction is for contacts=, which is not given",
+            "step: contact_friction requires contacts=",
         ),
         ({"details": True, "contacts": None}, "details= requires contacts="),
         ({"v": np.zeros((2, 6)), "tau": np.zeros((3, 6))}, "the batch shapes do not broadcast"),

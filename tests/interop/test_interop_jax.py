@@ -253,7 +253,7 @@ def test_errors() -> None:
         (None, lw.DtypeError, "q: expected an array of numbers, got NoneType"),
         ("a", lw.DtypeError, "q: expected an array of numbers, got str"),
         (np.ones(3) * 1j, lw.DtypeError, "q: expected real numbers, got complex128"),
-        (np.ones((5, 3)), lw.ShapeError, r"do not go together: \(5,\) of q, \(2,\) of v"),
+        (np.ones((5, 3)), lw.ShapeError, r"cannot be broadcast: \(5,\) of q, \(2,\) of v"),
     ):
         with pytest.raises(error, match=f"forward_dynamics: .*{told}"):
             jax.jit(lambda v, bad=bad: dynamics()(bad, v, np.zeros(1)))(np.zeros((2, 1)))

@@ -64,7 +64,7 @@ def test_a_crank_with_its_loop_can_be_read() -> None:
 
 def test_errors() -> None:
     with pytest.raises(
-        lw.LimitError, match=r"forward_dynamics has \d+ operations for this model: too many to be read"
+        lw.LimitError, match=r"forward_dynamics has \d+ operations for this model: too many to be readable"
     ):
         lw.interop.sympy.equations(lw.forward_dynamics, lw.robots.mit_humanoid_leg())
     with pytest.raises(lw.ShapeError, match=r"frame_pose: q\b.* shape \(1,\),.* \(2,\)"):

@@ -390,7 +390,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "shape of numbers": (lambda m, q: m.with_parameters({"gravity": [0.0, 1.0]}), ShapeError, r"shape \(3,\), got \(2,\)"),
     "gravity of one": (lambda m, q: m.with_parameters({"gravity@x": [0.0, 0.0, 1.0]}), ModelError, "one for the whole model"),
     "no rotation": (
-        lambda m, q: m.with_parameters({"placement": np.zeros((len(m.joints), 7))}), ModelError, "quaternion must not be zero",
+        lambda m, q: m.with_parameters({"placement": np.zeros((len(m.joints), 7))}), ModelError, "non-zero quaternion",
     ),
     "text": (lambda m, q: m.with_parameters({"mass": "heavy"}), ModelError, "expected numbers"),
 }  # fmt: skip

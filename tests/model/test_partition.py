@@ -447,9 +447,9 @@ def test_splits_that_are_not_the_joint_are_refused() -> None:
         model.partitioned(splits={"joint0": [(0,), (0,)]})
     with pytest.raises(ModelError, match="follow one another"):
         model.partitioned(splits={"joint2": [(0, 2), (1,)]})
-    with pytest.raises(ModelError, match="none of its velocities"):
+    with pytest.raises(ModelError, match="not one of its velocities"):
         model.partitioned(splits={"joint2": ["vx", "vy", "spin"]})
-    with pytest.raises(ModelError, match="None is none of its velocities"):
+    with pytest.raises(ModelError, match="None is not one of its velocities"):
         model.partitioned(splits={"joint0": [None, 1]})
     with pytest.raises(ModelError, match="not of both"):
         model.partitioned(splits={"joint0": [x, (1,)]})

@@ -673,7 +673,7 @@ def test_progress_is_told_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"controller": lambda q, v, t: [1.0, 2.0]}, "what the controller returns has shape"),
         ({"controller": lambda q, v, t, memory: 0.0}, "returns .tau, memory."),
         ({"memory": 1.0}, "memory= is for a controller"),
-        ({"inputs": {"a": 1.0}}, "inputs= are for policy="),
+        ({"inputs": {"a": 1.0}}, "inputs= requires policy="),
         ({"policy": lambda q, v, t, inputs: v, "controller": [0.0]}, "either controller= or policy="),
         ({"f_ext": np.zeros((2, 6))}, "f_ext has shape"),
         ({"f_ext": {"tpi": np.zeros(6)}}, "did you mean 'tip'"),

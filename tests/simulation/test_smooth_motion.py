@@ -232,7 +232,7 @@ def test_errors_say_what_would_be_right() -> None:
         lw.rollout(model, q, v, dt=0.1, steps=1, integrator="rk45", atol=0.0)
     closed = lw.robots.four_bar()
     held = closed.with_loops(constrain=[loop.name for loop in closed.embedded])
-    with pytest.raises(ModelError, match="implicit_midpoint takes loops that are embedded"):
+    with pytest.raises(ModelError, match="implicit_midpoint requires embedded loops"):
         lw.rollout(held, *held.random_state(0), dt=0.1, steps=1, **MIDPOINT)
 
 

@@ -250,7 +250,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         lambda: Tree("t", [Node("k", [[1.0]], lambda q, v: [[1.0 + v[0] * v[0]]])]), "M: expected a function of q alone",
     ),
     "other coordinates": (
-        lambda: lw.coriolis_matrix(Tree("t", [Node("k", [[1.0]], [[1.0]])], nq=2), np.zeros(2), [1.0]), "how q changes with v",
+        lambda: lw.coriolis_matrix(Tree("t", [Node("k", [[1.0]], [[1.0]])], nq=2), np.zeros(2), [1.0]), "relation of q to v",
     ),
 }  # fmt: skip
 
@@ -308,7 +308,7 @@ def test_rollouts_of_trees_stop_in_their_row_alone(tree: Tree) -> None:
             "expected semi_implicit_euler",
         ),
         (lambda: lw.rollout(tree, q, v, parameters={"mass": 1.0}, **how), "has no parameter 'mass'"),
-        (lambda: lw.rollout(one, [0.0, 0.0], [1.0], **how), "how q changes with v is not known"),
+        (lambda: lw.rollout(one, [0.0, 0.0], [1.0], **how), "the relation of q to v is unknown"),
         (lambda: lw.simulate(tree, dt=0.1, duration=1.0), "model"),
     ):
         with pytest.raises(LinkworkError, match=told):

@@ -288,5 +288,5 @@ def test_chunks_have_their_place(tmp_path: Path) -> None:
     assert storage.chunk_name(CHUNK) == "chunk-000000000001024.parquet"
     small_study(samples=100).run(tmp_path / "a", progress=False)
     (tmp_path / "a" / storage.chunk_name(77)).write_bytes(b"")
-    with pytest.raises(lw.StudyError, match="no chunk that begins with sample 77"):
+    with pytest.raises(lw.StudyError, match="no chunk that starts with sample 77"):
         lw.Study.resume(tmp_path / "a", small_study(samples=100), progress=False)

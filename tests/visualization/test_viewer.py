@@ -154,7 +154,7 @@ def test_logs_of_every_origin(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "needs 'q'"),
+        ({}, "expected 'q'"),
         ({"q": np.zeros((3, 2))}, "shape \\(n, 3\\)"),
         ({"q": np.zeros((3, 3)), "t": [0.0, 2.0, 1.0]}, "increasing"),
         ({"q": np.zeros((3, 3)), "tau": np.zeros((2, 1))}, "tau"),

@@ -38,7 +38,7 @@ def checked_shape(shape: Geometry) -> Geometry:
                 f"{label} has {len(shape.vertices)} corners, more than {CORNERS}: lw.hull_corners gives fewer"
             )
         if not hull_faces(shape.vertices):
-            raise ModelError(f"{label} vertices must not all be on one line")
+            raise ModelError(f"{label} vertices: expected points that are not all on one line")
     if shape.shape == "heightfield":
         _table(f"{label} heights", shape.heights, 2, None)
         if len(shape.heights) * len(shape.heights[0]) > HEIGHTS:

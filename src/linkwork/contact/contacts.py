@@ -86,7 +86,7 @@ class Contacts:
             )
         if isfinite(self.stiffness) and self.restitution != 0.0:
             raise ModelError(
-                "Contacts: restitution is for rigid contacts; how compliant ones bounce follows from damping="
+                "Contacts: restitution is for rigid contacts; damping= determines the rebound of compliant ones"
             )
         if not isfinite(self.stiffness) and self.damping != 0.0:
             raise ModelError(

@@ -299,7 +299,7 @@ def _taking_part(model: Model, shapes: Any) -> list[Geometry]:
     result = list(dict.fromkeys(shape for name in shapes for shape in named_shapes(model, name)))
     for each in result:
         if each.body == GROUND:
-            raise ModelError(f"Contacts: {each.name!r} is fixed to the world; shapes= are those that move")
+            raise ModelError(f"Contacts: {each.name!r} is fixed to the world; shapes= selects moving shapes")
     return result
 
 

@@ -128,8 +128,8 @@ def compare_approximations(
     if model.constrained_loops:
         names = ", ".join(repr(loop.name) for loop in model.constrained_loops)
         raise ModelError(
-            f"compare_approximations: {printable(model.name)} has constrained loops ({names}), of which "
-            "joint forces say nothing: embed them (Model.with_loops)"
+            f"compare_approximations: {printable(model.name)} has constrained loops ({names}), whose "
+            "constraint forces joint forces do not include; embed them with Model.with_loops"
         )
     rotor_indices = (
         find_rotors(model) if rotors is None else tuple(dict.fromkeys(_rotor(model, name) for name in rotors))

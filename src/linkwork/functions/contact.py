@@ -127,7 +127,7 @@ def check_joint_friction(
 def _check_contact_arguments(arrays: Mapping[str, Any]) -> None:
     for name in ("warm_start", *COEFFICIENTS):
         if arrays.get(name) is not None:
-            raise ModelError(f"step: {name} is for contacts=, which is not given")
+            raise ModelError(f"step: {name} requires contacts=")
 
 
 def _raise_if_open(model: Any, result: tuple[Any, ...], arrays: Sequence[Any]) -> None:

@@ -66,7 +66,7 @@ def export_c(
     if isinstance(source, (Mapping, Sequence)) and not isinstance(source, str):
         if len(where) != 1 or options:
             raise LinkworkError(
-                "export_c takes several functions as {'name': (function, model, options)} and a folder; "
+                "export_c: several functions: expected {'name': (function, model, options)} and a folder; "
                 "options stand with each"
             )
         folder = _folder(where[0])
@@ -74,7 +74,7 @@ def export_c(
         return _written(functions, folder, _library(name), freestanding)
     if len(where) != (1 if isinstance(source, (Program, Derivative)) else 2):
         raise LinkworkError(
-            "export_c takes a program and a folder, or a function, its model or inputs, and a folder"
+            "export_c: expected a program and a folder, or a function, its model or inputs, and a folder"
         )
     folder = _folder(where[-1])
     function = _function(source, where[0] if len(where) == 2 else None, {"dtype": dtype, **options}, name)
@@ -87,9 +87,7 @@ def _written(
     try:
         return c_target.export_library(functions, folder, name=name, freestanding=freestanding)
     except OSError as error:
-        raise LinkworkError(
-            f"export_c cannot write into {str(folder)!r}: {error.strerror or error}"
-        ) from None
+        raise LinkworkError(f"export_c: cannot write to {str(folder)!r}: {error.strerror or error}") from None
 
 
 def _folder(where: Any) -> Path:
@@ -106,9 +104,9 @@ def _folder(where: Any) -> Path:
         )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise LinkworkError(f"export_c: a folder cannot be called {str(folder)[:80]!r}: {reason}") from None
+        raise LinkworkError(f"export_c: invalid folder name {str(folder)[:80]!r}: {reason}") from None
     if file is not None:
-        raise LinkworkError(f"export_c writes several files into a folder: {str(file)!r} is a file")
+        raise LinkworkError(f"export_c: expected a folder for several files; {str(file)!r} is a file")
     return folder
 
 

@@ -85,7 +85,7 @@ def excitation_trajectory(
     Raises
     ------
     LinkworkError
-        If limits are empty, or no motion tells anything about the parameters.
+        If limits are empty, or no motion is informative about the parameters.
 
     Notes
     -----
@@ -206,7 +206,7 @@ class _Search:
             values, vectors = np.linalg.eigh(G.sum(axis=0))
             seen = values > SEEN * values[-1]
             if not values[-1] > 0.0:
-                raise LinkworkError("excitation_trajectory: no motion tells anything about the parameters")
+                raise LinkworkError("excitation_trajectory: no motion is informative about the parameters")
             self.basis = vectors[:, seen]
         sign, log_determinant = np.linalg.slogdet(self.basis.T @ G @ self.basis)
         return np.where(sign > 0.0, log_determinant, -np.inf)

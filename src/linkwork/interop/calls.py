@@ -45,4 +45,4 @@ def unlike(source: Source, leads: Sequence[tuple[Any, ...]]) -> ShapeError:
     lead_texts = ", ".join(
         f"{lead} of {spec.name}" for spec, lead in zip(source.inputs, leads, strict=True) if lead
     )
-    return ShapeError(f"{source.name}: leading dimensions do not go together: {lead_texts}")
+    return ShapeError(f"{source.name}: leading dimensions cannot be broadcast: {lead_texts}")

@@ -117,8 +117,8 @@ def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: A
     source = source_of(fn, model, options)
     if size(source.program) > _MOST:
         raise LimitError(
-            f"{source.name} has {size(source.program)} operations for this model: too many to be read "
-            f"({_MOST})"
+            f"{source.name} has {size(source.program)} operations for this model: too many to be readable "
+            f"(limit {_MOST})"
         )
     arrays = [_symbols(array.name, array.shape) for array in source.program.inputs]
     outputs = _evaluate(source, arrays)

@@ -80,7 +80,7 @@ def _operands(source: Source, values: Tensors) -> list[Any]:
         raise DtypeError(f"{source.name}: expected tensors of float64 or float32, got {dtype}")
     if device.type not in ("cpu", "cuda", "meta"):
         raise TargetError(
-            f"{source.name} works on the CPU and on NVIDIA GPUs, not on {device}: move tensors by .cpu()"
+            f"{source.name} supports the CPU and NVIDIA GPUs, not {device}; move tensors by .cpu()"
         )
     for k, (spec, raw) in enumerate(zip(source.inputs, values, strict=True)):
         if tensors[k].dtype != dtype:

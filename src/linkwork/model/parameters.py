@@ -195,7 +195,9 @@ def read(model: ModelData) -> dict[str, np.ndarray]:
 def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return parameter values after checks of shape, finiteness and sign."""
     if not isinstance(values, Mapping):
-        raise ModelError(f"parameters are given by name: {{'mass': ...}}, not as {type(values).__name__}")
+        raise ModelError(
+            f"parameters: expected a mapping such as {{'mass': ...}}, got {type(values).__name__}"
+        )
     arrays = {}
     for name in ordered(model, values):
         kind, _ = parse(name)
@@ -214,7 +216,7 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
             kind in ("placement", "frame_placement", "loop_placement")
             and not array[..., 3:].any(axis=-1).all()
         ):
-            raise ModelError(f"parameter {name!r}: a placement's quaternion must not be zero")
+            raise ModelError(f"parameter {name!r}: expected a placement with a non-zero quaternion")
         arrays[name] = array
     stiffness = _tables(model, {name: x for name, x in arrays.items() if parse(name)[0] == "stiffness"})
     for joint in model.joints if stiffness else ():

@@ -116,7 +116,7 @@ def _velocity(label: str, key: Any, components: Mapping[str, int], nv: int) -> i
         return components[key]
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= key < nv:
         return int(key)
-    raise ModelError(f"{label}: {key!r} is none of its velocities {', '.join(components)}")
+    raise ModelError(f"{label}: {key!r} is not one of its velocities {', '.join(components)}")
 
 
 def _check_joints(joint: PlacedJoint, parts: Sequence[Joint]) -> None:

@@ -32,7 +32,7 @@ class External:
         for name in self.frames or ():
             model.frame(name)
         if self.frames == ():
-            raise ModelError("simulate: f_ext names no frame")
+            raise ModelError("simulate: f_ext: expected forces by frame name, got none")
         self.varies = any(map(callable, self.values))
         self.shape = (len(self.frames) if self.frames else len(model.bodies), 6)
 
@@ -167,16 +167,14 @@ def _controller_control(
 ) -> tuple[Control, Arrays]:
     if policy is not None:
         if controller is not None or not callable(policy):
-            raise ModelError(
-                "simulate: give either controller= or policy=, and policy= a function (q, v, t, inputs)"
-            )
+            raise ModelError("simulate: expected either controller= or policy=, a function (q, v, t, inputs)")
         arrays = dict(inputs or {})
         shapes = {name: np.shape(x) if np.ndim(x) < 2 else np.shape(x)[-1:] for name, x in arrays.items()}
         return policy_control(model, policy, shapes), {
             f"input_{name}": (x, shapes[name]) for name, x in arrays.items()
         }
     if inputs is not None:
-        raise ModelError("simulate: inputs= are for policy=, which is not given")
+        raise ModelError("simulate: inputs= requires policy=")
     if isinstance(controller, (PD, Controls)):
         return controller.control(model), controller.arrays(model)
     if callable(controller):

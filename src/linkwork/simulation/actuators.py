@@ -103,9 +103,7 @@ class Controls:
         if any(map(has_dynamics, selected)):
             return np.zeros(len(selected)) if self.activations is None else self.activations
         if self.activations is not None:
-            raise ModelError(
-                "activations= of lw.Controls is for actuators with dynamics, and none is among them"
-            )
+            raise ModelError("activations= of lw.Controls is for actuators with dynamics, but there are none")
         return None
 
     def is_sampled(self, model: Model) -> bool:

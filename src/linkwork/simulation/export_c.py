@@ -71,7 +71,7 @@ def exported_rollout(
     laws: Laws | None = joint_laws(model, limits, friction) if contacts is None else contacts
     check_integrator("rollout", model, laws, integrator)
     if contacts is None and coefficients:
-        raise ModelError(f"rollout: the parameter {coefficients[0]} is for contacts=, which is not given")
+        raise ModelError(f"rollout: the parameter {coefficients[0]} requires contacts=")
     names = tuple(known(model, [name for name in parameter_names if name not in coefficients]))
     program = _program(model, selected, integrator, (*coefficients, *names), looped, laws)
     words = {"q": "nq", "q_end": "nq", "pd_q": "nq"}
@@ -105,9 +105,7 @@ def exported_rollout(
 def _control(model: Model, control: str, policy: Policy | None, inputs: Mapping[str, Any] | None) -> Control:
     if policy is not None:
         if control != "tau" or not callable(policy):
-            raise ModelError(
-                "rollout: give either control= or policy=, and policy= a function (q, v, t, inputs)"
-            )
+            raise ModelError("rollout: expected either control= or policy=, a function (q, v, t, inputs)")
         if not isinstance(inputs or {}, Mapping):
             raise ModelError(
                 f"rollout: inputs= in C: expected a dict of shapes by name, got {type(inputs).__name__}"
@@ -115,7 +113,7 @@ def _control(model: Model, control: str, policy: Policy | None, inputs: Mapping[
         shapes = {name: tuple(x) if isinstance(x, Iterable) else (x,) for name, x in (inputs or {}).items()}
         return policy_control(model, policy, shapes)
     if inputs is not None:
-        raise ModelError("rollout: inputs= are for policy=, which is not given")
+        raise ModelError("rollout: inputs= requires policy=")
     if control not in ("tau", "pd"):
         raise ModelError(
             f"rollout: control: expected 'tau' or 'pd', got {control!r}; other functions of the state are "

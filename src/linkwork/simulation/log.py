@@ -119,7 +119,7 @@ class Log:
     def state(self, k: int = -1) -> State:
         """Return the k-th logged state, from which `simulate(..., start=)` continues with the same bits."""
         if self.step is None or self.v is None or self.a is None or self.tau is None:
-            raise ModelError("this log was not made by a simulation and has no state to continue from")
+            raise ModelError("this log is not from a simulation and has no state to continue from")
         if not -len(self) <= k < len(self):
             raise ModelError(f"state {k}: expected an index of the {len(self)} states of the log")
         k %= len(self)

@@ -62,7 +62,7 @@ def check_midpoint(model: Model) -> None:
     if model.constrained_loops:
         names = ", ".join(repr(loop.name) for loop in model.constrained_loops)
         raise ModelError(
-            f"rollout: implicit_midpoint takes loops that are embedded, and forces hold {names} of "
+            f"rollout: implicit_midpoint requires embedded loops; constraint forces close {names} of "
             f"{model.name}"
         )
 

@@ -43,7 +43,7 @@ def warn_penetration(
     more = f", and {others} more {'contacts' if others > 1 else 'contact'}" if others else ""
     warnings.warn(
         f"{who}: {describe_pair(model, candidates[k])} overlap by {-gaps[row, k]:.3g} m at the "
-        f"start{rows}{more}: this adds energy; begin with gaps that are not negative (lw.contact_points)",
+        f"start{rows}{more}: this adds energy; start with non-negative gaps (lw.contact_points)",
         InitialPenetrationWarning,
         stacklevel=caller_stacklevel(),
     )

@@ -208,7 +208,7 @@ def rollout(
     laws: Laws | None = joint_laws(model, limits, friction) if contacts is None else contacts
     check_integrator("rollout", model, laws, integrator)
     if contacts is None and warm_start is not None:
-        raise ModelError("rollout: warm_start= contains impulses of contacts=, which is not given")
+        raise ModelError("rollout: warm_start= requires contacts=")
     placement = {name: x for name, x in (("device", device), ("dtype", dtype)) if x is not None}
     device, dtype = resolve_device("rollout", placement, (q, v, tau))
     check_device(model, control, device, dtype)

@@ -34,10 +34,10 @@ def rollout_control(
     and its arrays with shapes of a row.
     """
     if policy is None and inputs is not None:
-        raise ModelError("rollout: inputs= are for policy=, which is not given")
+        raise ModelError("rollout: inputs= requires policy=")
     if policy is not None:
         if tau is not None or not callable(policy):
-            raise ModelError("rollout: give either tau or policy=, and policy= a function (q, v, t, inputs)")
+            raise ModelError("rollout: expected either tau or policy=, a function (q, v, t, inputs)")
         if not isinstance(inputs or {}, Mapping):
             raise ModelError(
                 f"rollout: inputs: expected a dict of arrays by name, got {type(inputs).__name__}"
@@ -121,9 +121,7 @@ def check_device(model: Model | Tree, control: Control | None, device: str, dtyp
     """Raise if the device or the dtype is invalid, or does not support the model or forces of a function."""
     check_dtype(dtype)
     if isinstance(model, Tree) and device == "cuda":
-        raise ModelError(
-            f"rollout: {model.name!r} is a custom tree, which runs on the CPU: leave out device="
-        )
+        raise ModelError(f"rollout: {model.name!r} is a custom tree, which runs on the CPU; omit device=")
     if control is None and (device == "cuda" or dtype != "float64"):
         where = "on a GPU" if device == "cuda" else f"in {dtype}"
         raise ModelError(

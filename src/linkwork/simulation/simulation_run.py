@@ -126,7 +126,7 @@ class SimulationRun:
     def _restore(self, start: State, memory: Any) -> dict[str, np.ndarray]:
         """Continue from a state of a log; return the hidden arrays of its engine, as rows."""
         if memory is not None:
-            raise ModelError("simulate: the controller's memory is that of start=: leave memory= out")
+            raise ModelError("simulate: the controller's memory is that of start=: omit memory=")
         if start.a.shape != (*self.batch, self.model.nv):
             raise ShapeError(
                 f"simulate: the batch of start= is {start.a.shape[:-1]}, that of other arrays {self.batch}"

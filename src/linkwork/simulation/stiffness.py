@@ -50,7 +50,7 @@ def _table(model: Model, parameters: Mapping[str, Any], word: str) -> np.ndarray
         value = np.asarray(parameters[name], dtype=float)
         row_shape = shape_of(model, name)
         if value.shape[-1:] != row_shape:
-            raise ShapeError(f"rollout: {name} has shape {value.shape}, not (..., {row_shape[0]})")
+            raise ShapeError(f"rollout: {name}: expected shape (..., {row_shape[0]}), got {value.shape}")
         result = np.broadcast_to(
             result, (*np.broadcast_shapes(result.shape[:-1], value.shape[:-1]), result.shape[-1])
         ).copy()

@@ -211,9 +211,7 @@ def taken_coefficients(
         return {}
     coefficients = {name: parameters[name] for name in COEFFICIENTS if name in parameters}
     if coefficients and not isinstance(contacts, Contacts):
-        raise ModelError(
-            f"{who}: parameters={{{next(iter(coefficients))!r}: ...}} is for contacts=, which is not given"
-        )
+        raise ModelError(f"{who}: parameters={{{next(iter(coefficients))!r}: ...}} requires contacts=")
     for name in coefficients:
         del parameters[name]
     if isinstance(contacts, Contacts):

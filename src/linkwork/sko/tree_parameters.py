@@ -81,7 +81,9 @@ class TreeParameters:
     def replaced(self, values: Mapping[str, Any]) -> TreeParameters:
         """Return a copy with other nominal numbers."""
         if not isinstance(values, Mapping):
-            raise ModelError(f"parameters are given by name: {{'mass': ...}}, not as {type(values).__name__}")
+            raise ModelError(
+                f"parameters: expected a mapping such as {{'mass': ...}}, got {type(values).__name__}"
+            )
         numbers = dict(self.numbers)
         for name in self.known(values):
             numbers[name] = _finite(f"parameter {name!r}", values[name])

@@ -116,7 +116,7 @@ def read_chunk(path: Path, study_digest: str, first: int, last: int) -> Nodes:
         if key["study"] != study_digest:
             raise StudyError(f"study: {path} belongs to another study")
         if (key["first"], key["last"]) != (first, last):
-            raise DamagedFile("it has other samples than its name says")
+            raise DamagedFile("its samples differ from those in its name")
         return decode_nodes(base64.b64decode(summaries))
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, StudyError):

@@ -38,7 +38,7 @@ def decode_nodes(data: bytes) -> Nodes:
         place = 0
         header = json.loads(line)
         if not isinstance(header, list):
-            raise ValueError("no list of nodes")
+            raise ValueError("expected a list of nodes")
         for level, number, described in header:
             states = []
             for arrays in described:
@@ -46,7 +46,7 @@ def decode_nodes(data: bytes) -> Nodes:
                 states.append(state)
             nodes.append((int(level), int(number), states))
         if place != len(body):
-            raise ValueError("bytes are left over")
+            raise ValueError("unexpected bytes at the end")
     except (ValueError, TypeError, KeyError) as error:
         raise StudyError(f"summaries of a chunk are damaged: {error}") from None
     return nodes

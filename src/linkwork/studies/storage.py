@@ -114,7 +114,7 @@ class StudyFolder:
                 continue
             first = int(match[1])
             if first not in chunks:
-                raise StudyError(f"study: {path}: the study has no chunk that begins with sample {first}")
+                raise StudyError(f"study: {path}: the study has no chunk that starts with sample {first}")
             try:
                 nodes = read_chunk(path, self._checksum, first, chunks[first])
             except DamagedFile as error:

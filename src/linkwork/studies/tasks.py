@@ -52,11 +52,11 @@ class Task:
 
     def nominal_of_pd(self, model: Model, field_name: str) -> np.ndarray:
         """Return the task's own value of a field of `lw.PD`."""
-        raise StudyError("study: pd@... varies the lw.PD of a rollout's tau, which is not given")
+        raise StudyError("study: pd@... varies the lw.PD of a rollout's tau; pass one as tau=")
 
     def control(self, model: Model) -> Quantity:
         """Return the controls of the task's actuators."""
-        raise StudyError("study: control varies the lw.Controls of a rollout's tau, which is not given")
+        raise StudyError("study: control varies the lw.Controls of a rollout's tau; pass one as tau=")
 
     def contact_coefficient(self, model: Model, name: str) -> Quantity:
         """Return the shape of a coefficient of contact."""

@@ -67,10 +67,10 @@ def film(
     suffix = checked_suffix(where)
     qs = np.atleast_2d(np.asarray(q, dtype=float))
     if qs.ndim != 2 or qs.shape[1] != model.nq or not len(qs):
-        raise ShapeError(f"film: q has shape {np.shape(q)}, not ({model.nq},) or (n, {model.nq})")
+        raise ShapeError(f"film: q: expected shape ({model.nq},) or (n, {model.nq}), got {np.shape(q)}")
     times = np.arange(len(qs)) / RATE if t is None else np.asarray(t, dtype=float)
     if times.shape != (len(qs),):
-        raise ShapeError(f"film: t has shape {times.shape}, not ({len(qs)},)")
+        raise ShapeError(f"film: t: expected shape ({len(qs)},), got {times.shape}")
     fine = np.isfinite(qs).all(axis=1)
     if not fine.any():
         raise ModelError("film: no configuration is finite")

@@ -25,7 +25,7 @@ def as_log(model: Model, source: Any, *, row: int = 0) -> Log:
     words = _words(source)
     if "q" not in words:
         raise ModelError(
-            f"a log needs 'q'{did_you_mean('q', words)}: it has "
+            f"log: expected 'q'{did_you_mean('q', words)}: it has "
             f"{', '.join(map(printable, words)) or 'nothing'}"
         )
     q = _row(words["q"], 2, row)

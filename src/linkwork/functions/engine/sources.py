@@ -147,7 +147,7 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
     """
     if isinstance(function, Derivative):
         if model is not None or options:
-            raise LinkworkError("a derivative knows its model and options: give nothing else")
+            raise LinkworkError("a derivative includes its model and options; pass no others")
         return _remembered(function.model, function.identity(), function.function.__name__, function.program)
     if not isinstance(function, ModelFunction):
         raise LinkworkError(
