@@ -11,7 +11,7 @@ from typing import Any
 import linkwork as lw
 from linkwork.formats.xml import Element
 from linkwork.mechanism.limits import Limits
-from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
+from linkwork.model.loop_joints import DEFAULT_OPTIONS, LoopOptions
 
 ATTRIBUTES = {"chain": {"name"}, "link": {"name", "length", "mass"}}
 
@@ -29,7 +29,7 @@ def read_chain(
     """Return the model of a <chain> element."""
     if base == "free":
         raise root.error("base: a <chain> is fixed to the ground")
-    if loops != AS_THE_FILE_SAYS:
+    if loops != DEFAULT_OPTIONS:
         raise root.error("loops: not supported in a <chain>")
     builder = lw.ModelBuilder(root.word("name"), gravity=gravity or (0.0, 0.0, -9.81))
     check_attributes(root)

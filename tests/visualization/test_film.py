@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 import linkwork as lw
-from linkwork.visualization.film import ROD, _camera, _ground, _poses, _solids
+from linkwork.visualization.film import ROD_COLOUR, _camera, _ground, _poses, _solids
 from linkwork.visualization.render import camera_for, reduced, smooth_pixels
 from linkwork.visualization.scene import scene
 from linkwork.visualization.shapes import box
@@ -29,7 +29,7 @@ def rod_linkage() -> lw.Model:
 def test_rods_of_loops_are_drawn_between_their_ends() -> None:
     seen = scene(rod_linkage())
     poses = _poses(seen.model, seen.model.neutral()[None])
-    rods = [mesh.vertices for mesh, colour in _solids(seen, poses[0]) if colour == ROD]
+    rods = [mesh.vertices for mesh, colour in _solids(seen, poses[0]) if colour == ROD_COLOUR]
     assert np.ptp(np.concatenate(rods)[:, 0]) > 1.0  # from tip to tip
     camera = _camera(seen, poses, 160, 120)
     ground = _ground(seen, poses, camera)

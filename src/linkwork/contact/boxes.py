@@ -21,9 +21,13 @@ from linkwork.contact.manifold import Meeting, Patch, manifold
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
-PARALLEL = 1e-10  # squared sine of the angle of edges that have no axis across
-PREFERRED = 3e-11  # relative to the size: by so much an axis must be better than those before, faces first
-SHARP = 1e-6  # the same: corners that are nearer than this to touching have the normal of the best axis
+PARALLEL_TOL = 1e-10  # squared sine of the angle of edges that have no axis across
+PREFERENCE_MARGIN = (
+    3e-11  # relative to the size: by so much an axis must be better than those before, faces first
+)
+SHARP_DISTANCE = (
+    1e-6  # the same: corners that are nearer than this to touching have the normal of the best axis
+)
 
 
 class _Axis(NamedTuple):
@@ -76,7 +80,7 @@ class Boxes(Collision):
         away = sqrt(where(square > 0.0, square, 1.0))
         apart = where(square > 0.0, away, 0.0)
         inside = best.distance <= 0.0
-        rounded = (best.distance > 0.0) & (apart - best.distance > SHARP * self.scale)
+        rounded = (best.distance > 0.0) & (apart - best.distance > SHARP_DISTANCE * self.scale)
         n = np.array([where(rounded, (a - b) / away, e) for a, b, e in zip(*nearest, best.n)], dtype=object)
         deepest = self._deepest(T, best, n)
         a, b = (
@@ -98,7 +102,7 @@ class Boxes(Collision):
             if best is None:
                 best = axis
                 return
-            better = axis.distance > best.distance + PREFERRED * self.scale
+            better = axis.distance > best.distance + PREFERENCE_MARGIN * self.scale
             if usable is not None:
                 better = better & usable
             mixed = [where(better, x, y) for x, y in zip(axis.n, best.n)]
@@ -120,7 +124,7 @@ class Boxes(Collision):
             tried(_Axis(absolute(along) - reach - self.half[k], [sign * x for x in R[:, k]], -1.0))
         for i, k in combinations(range(3), range(3)):
             n, square = _across(i, R[:, k])
-            usable = square > PARALLEL
+            usable = square > PARALLEL_TOL
             scale = 1.0 / sqrt(where(usable, square, 1.0))
             along = product(p, n) * scale
             sign = where(along < 0.0, -scale, scale)
@@ -230,7 +234,7 @@ def _on_lines(r: np.ndarray, d: np.ndarray, e: np.ndarray, half: Any, other_half
     against = product(r, e)
     cosine = product(d, e)
     square = 1.0 - cosine * cosine
-    usable = square > PARALLEL
+    usable = square > PARALLEL_TOL
     s = _within(where(usable, (cosine * against - along) / where(usable, square, 1.0), 0.0), half)
     t = _within(against + s * cosine, other_half)
     return _within(cosine * t - along, half), t

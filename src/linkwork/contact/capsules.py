@@ -13,10 +13,10 @@ from linkwork.contact.manifold import Meeting, negated
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
-DEEPER = (
+DEEPER_MARGIN = (
     1e-9  # relative to the size: nearest points that are nearer than both ends by this replace one of them
 )
-DISTINCT = 1e-6  # the same: ends that are nearer to each other are one point
+DISTINCT_DISTANCE = 1e-6  # the same: ends that are nearer to each other are one point
 
 
 @final
@@ -52,9 +52,9 @@ class Capsules(Collision):
         end_meetings = [self._at(T, n, end) for end in ends]
         end_meetings = [each._replace(gap=maximum(each.gap, nearest.gap)) for each in end_meetings]
         least = minimum(end_meetings[0].gap, end_meetings[1].gap)
-        sharp = nearest.gap < least - DEEPER * self.scale
+        sharp = nearest.gap < least - DEEPER_MARGIN * self.scale
         first = absolute(s - ends[0]) <= absolute(s - ends[1])
-        alone = ends[1] - ends[0] < DISTINCT * self.scale
+        alone = ends[1] - ends[0] < DISTINCT_DISTANCE * self.scale
         repeated = end_meetings[1]._replace(gap=end_meetings[1].gap + where(alone, self.scale, 0.0))
         return axes, [
             _either(sharp & first, nearest, end_meetings[0]),

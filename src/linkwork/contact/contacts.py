@@ -86,7 +86,7 @@ class Contacts:
             )
         if isfinite(self.stiffness) and self.restitution != 0.0:
             raise ModelError(
-                "Contacts: restitution is for rigid contacts; damping= determines the rebound of compliant ones"
+                "Contacts: restitution is for rigid contacts; damping= makes compliant ones rebound"
             )
         if not isfinite(self.stiffness) and self.damping != 0.0:
             raise ModelError(

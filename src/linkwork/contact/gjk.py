@@ -15,9 +15,9 @@ import numpy as np
 from linkwork.compiler.ir.functions import loop, maximum, minimum, where
 from linkwork.spatial.constants import product
 
-STEPS = 48
-CLOSE = 1e-13  # relative to the squared distance: how much nearer another point may be at the end
-FLAT = 1e-26  # squared area of a triangle that is none, relative to its edges
+MAX_STEPS = 48
+CONVERGED_TOL = 1e-13  # relative to the squared distance: how much nearer another point may be at the end
+FLAT_TOL = 1e-26  # squared area of a triangle that is none, relative to its edges
 
 Support = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -74,7 +74,7 @@ def _nearest(w: Vertex, others: list[Vertex], before: Vertex) -> Pick:
     for i, j in ((0, 1), (1, 2), (2, 0)):
         cross = product(e[i], e[j])
         area = squares[i] * squares[j] - cross * cross
-        usable = area > FLAT * squares[i] * squares[j]
+        usable = area > FLAT_TOL * squares[i] * squares[j]
         scale = 1.0 / where(usable, area, 1.0)
         s = (against[i] * squares[j] - against[j] * cross) * scale
         t = (against[j] * squares[i] - against[i] * cross) * scale
@@ -103,7 +103,7 @@ def nearest_points(support: Support, start: np.ndarray) -> tuple[np.ndarray, np.
         result = _nearest(w, others, Vertex(v, at))
         v1 = w.y + result.s * (result.first.y - w.y) + result.t * (result.second.y - w.y)
         at1 = w.own + result.s * (result.first.own - w.own) + result.t * (result.second.own - w.own)
-        better = (result.square < square) & (square - product(v, w.y) > CLOSE * square)
+        better = (result.square < square) & (square - product(v, w.y) > CONVERGED_TOL * square)
         after = [
             *v1,
             *at1,
@@ -117,5 +117,5 @@ def nearest_points(support: Support, start: np.ndarray) -> tuple[np.ndarray, np.
         return np.array([where(better, a, b) for a, b in zip(after, state)], dtype=object), better
 
     first = np.array([*y, *first_point, *y, *first_point, *y, *first_point, *y, *first_point], dtype=object)
-    last = loop(step, first, limit=STEPS)
+    last = loop(step, first, limit=MAX_STEPS)
     return last[:3], last[3:6]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-ON_FACE = 1e-9  # relative to the size of the hull: how far vertices of a face are from its plane
-CORNERS = 8  # of a face that count for manifolds
+FACE_TOL = 1e-9  # relative to the size of the hull: how far vertices of a face are from its plane
+MAX_FACE_CORNERS = 8  # of a face that count for manifolds
 
 
 class Face(NamedTuple):
@@ -40,8 +40,8 @@ def hull_faces(vertices: tuple[tuple[float, ...], ...]) -> tuple[Face, ...]:
     above = points @ n.T - np.einsum("ij,ij->i", n, a)  # (vertices, triples)
     result: dict[frozenset[int], tuple[float, Face]] = {}
     for sign in (1.0, -1.0):
-        for k in np.flatnonzero((sign * above).max(axis=0) < ON_FACE * size):
-            on_it = np.flatnonzero(np.abs(above[:, k]) < ON_FACE * size)
+        for k in np.flatnonzero((sign * above).max(axis=0) < FACE_TOL * size):
+            on_it = np.flatnonzero(np.abs(above[:, k]) < FACE_TOL * size)
             key = frozenset([*on_it.tolist(), -1 if sign < 0.0 and len(on_it) == len(points) else -2])
             if key not in result:
                 result[key] = _face(points[on_it], sign * n[k])
@@ -63,8 +63,8 @@ def _face(points: np.ndarray, n: np.ndarray) -> tuple[float, Face]:
     rim = _around(flat)
     x, y = flat[rim].T
     area = 0.5 * abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
-    if len(rim) > CORNERS:
-        rim = [rim[k * len(rim) // CORNERS] for k in range(CORNERS)]
+    if len(rim) > MAX_FACE_CORNERS:
+        rim = [rim[k * len(rim) // MAX_FACE_CORNERS] for k in range(MAX_FACE_CORNERS)]
     corners = tuple(tuple(row) for row in points[rim].tolist())
     return area, Face(tuple(n.tolist()), corners)
 

@@ -20,17 +20,21 @@ from linkwork.compiler.ir.symbol import Symbol
 from linkwork.contact.surfaces import axes_along
 from linkwork.spatial.constants import product
 
-ON_EDGE = (
+EDGE_TOL = (
     1e-6  # relative to the size of the shapes: points that are this far outside of a polygon count as inside
 )
-DEEPER = 1e-6  # the same: a point that is deeper by this than all that were chosen replaces one of them
-BESIDE = 1e-5  # the same: a point that is this near to the nearest points of the shapes is replaced by these
-FIRST = (
+DEEPER_MARGIN = (
+    1e-6  # the same: a point that is deeper by this than all that were chosen replaces one of them
+)
+NEAREST_TOL = (
+    1e-5  # the same: a point that is this near to the nearest points of the shapes is replaced by these
+)
+FIRST_DIRECTION = (
     0.75,
     0.55,
     0.36,
 )  # the direction, in the frame of the second shape, in which the first point is farthest
-FAR = -1e30  # a score below all others
+NO_SCORE = -1e30  # a score below all others
 
 
 class Meeting(NamedTuple):
@@ -185,9 +189,9 @@ def _apart(a: _Spot, b: _Spot) -> Any:
 def _best(spots: Sequence[_Spot], score: Callable[[_Spot], Any], start: _Spot) -> tuple[_Spot, Any]:
     """Return the spot with the highest score, and that score; `start` where none exists."""
     best = start
-    highest = score(start) if start.valid is True else FAR
+    highest = score(start) if start.valid is True else NO_SCORE
     for spot in spots:
-        value = where(spot.valid, score(spot), FAR)
+        value = where(spot.valid, score(spot), NO_SCORE)
         higher = value > highest
         highest = where(higher, value, highest)
         best = _either(higher, spot, best, True)
@@ -205,7 +209,7 @@ def _chosen(
     near = 1e-6 * scale
     none = witness._replace(valid=False)
     first, found_values = _best(spots, lambda s: along[0] * s.x + along[1] * s.y, none)
-    subset = found_values > FAR
+    subset = found_values > NO_SCORE
     second, apart = _best(spots, lambda s: _apart(s, first), first)
     dx = second.x - first.x
     dy = second.y - first.y
@@ -228,10 +232,10 @@ def _chosen(
     for each in selected[1:]:
         beside = _either(_apart(each, witness) < _apart(beside, witness), each, beside, True)
         least = minimum(least, each.gap)
-    sharp = sharp | (subset & (_apart(beside, witness) < BESIDE * BESIDE * scale * scale))
+    sharp = sharp | (subset & (_apart(beside, witness) < NEAREST_TOL * NEAREST_TOL * scale * scale))
     deep, _ = _best([*spots, witness], lambda s: -s.gap, none)
     deep = _either(sharp, witness, deep, True)
-    replaced = sharp | negated(subset) | (deep.gap < least - DEEPER * scale)
+    replaced = sharp | negated(subset) | (deep.gap < least - DEEPER_MARGIN * scale)
     away = [_apart(s, deep) for s in selected]
     nearest = away[0]
     for distance in away[1:]:
@@ -272,14 +276,16 @@ def manifold(
     for one in patches:
         for other in other_patches:
             outlines = [_Outline(product(each.vertices, frame.T)) for each in (one, other)]
-            result = _overlap(outlines[0], outlines[1], ON_EDGE * scale)
+            result = _overlap(outlines[0], outlines[1], EDGE_TOL * scale)
             for present in (each.present for each in (one, other) if each.present is not True):
                 result = [spot._replace(valid=spot.valid & present) for spot in result]
             spots += result
     x, y, z = product(frame, witness.point)
     at_witness = _Spot(x, y, z, product(n, witness.other_point), True)
     meetings = []
-    for spot in _chosen(spots, at_witness, product(frame, np.array(FIRST)), scale, sharp=sharp, count=count):
+    for spot in _chosen(
+        spots, at_witness, product(frame, np.array(FIRST_DIRECTION)), scale, sharp=sharp, count=count
+    ):
         place = spot.x * frame[0] + spot.y * frame[1]
         apart = maximum(spot.gap, witness.gap) + where(spot.valid, 0.0, scale)
         meetings.append(Meeting(apart, place + spot.z * n, place + spot.other_z * n))

@@ -39,7 +39,7 @@ TILTS = (
     (0.022, -0.045),
 )  # by 3°, askew to edges that lie along axes
 MAX_TESTED_CORNERS = 8  # corners of a hull, of which all are looked at
-RIM = 3  # fixed points of a cylinder's rim, beside the lowest one
+RIM_POINTS = 3  # fixed points of a cylinder's rim, beside the lowest one
 
 
 class Contact(NamedTuple):
@@ -118,7 +118,7 @@ def _cylinder(shape: Geometry, surface: Surface) -> list[Contact]:
     radius = shape.size[0]
     half = 0.5 * shape.size[1]
     result = [Contact(label, Rim(radius, z, surface)) for label, z in (("+z", half), ("-z", -half))]
-    turns = [sincos(2.0 * pi * k / RIM) for k in range(RIM)]
+    turns = [sincos(2.0 * pi * k / RIM_POINTS) for k in range(RIM_POINTS)]
     ring = [(radius * float(cosine), radius * float(sine)) for sine, cosine in turns]
     return [*result, *(Contact(f"[{k}]", LowerRim(x, y, half, surface)) for k, (x, y) in enumerate(ring))]
 

@@ -26,16 +26,18 @@ from linkwork.contact.manifold import Meeting, Patch, manifold
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
-PASSES = 16
-STARTS = 3  # directions from which deep overlaps are searched
-DEEP = 1e-2  # relative to the size of the smaller shape: overlaps of more than this are deep
+MAX_PASSES = 16
+START_DIRECTIONS = 3  # directions from which deep overlaps are searched
+DEEP_OVERLAP = 1e-2  # relative to the size of the smaller shape: overlaps of more than this are deep
 # relative to the size of the smaller shape: how far the shapes are parted to find their nearest points
-APART = 3e-3
+PASS_SEPARATION = 3e-3
 MAX_START_COST = 300  # operations, in tens, for directions of one shape's faces
-LONGEST = 0.9  # the largest ratio of successive changes of the normal by which the next ones are foreseen
-SAME = 1e-18  # squared change of the normal by the last pass
-ROUNDING = 1e-9  # relative to the size: distances that differ by less are the same
-BETTER = 1e-9  # relative to the size: by so much a direction must be better than those before
+MAX_EXTRAPOLATION = (
+    0.9  # the largest ratio of successive changes of the normal by which the next ones are foreseen
+)
+CONVERGED_CHANGE = 1e-18  # squared change of the normal by the last pass
+ROUNDING_TOL = 1e-9  # relative to the size: distances that differ by less are the same
+IMPROVEMENT_MARGIN = 1e-9  # relative to the size: by so much a direction must be better than those before
 
 
 @final
@@ -69,7 +71,7 @@ class ConvexPair(Collision):
         second shape.
         """
         starts = self._starts(T)
-        deep = -DEEP * self.scale
+        deep = -DEEP_OVERLAP * self.scale
 
         def tried(state: np.ndarray) -> tuple[np.ndarray, Any]:
             """Return the next start, and the largest distance so far with its normal and points."""
@@ -101,21 +103,23 @@ class ConvexPair(Collision):
         def ascend(state: np.ndarray) -> tuple[np.ndarray, Any]:
             n = state[:3]
             before = state[3]
-            moved = maximum(APART * self.scale - before, 0.0)
+            moved = maximum(PASS_SEPARATION * self.scale - before, 0.0)
             y, first_point = nearest_points(lambda d: self._difference(T, d, moved * n), n)
             after = unit(y)
             result = self._along(T, after)
-            better = result >= before - ROUNDING * self.scale
+            better = result >= before - ROUNDING_TOL * self.scale
             change = after - n
             square = product(change, change)
             last = state[11]
-            ratio = sqrt(minimum(square / where(last > 0.0, last, 1.0), LONGEST * LONGEST))
+            ratio = sqrt(
+                minimum(square / where(last > 0.0, last, 1.0), MAX_EXTRAPOLATION * MAX_EXTRAPOLATION)
+            )
             further = unit(after + where(last > 0.0, ratio / (1.0 - ratio), 0.0) * change)
             farther = self._along(T, further)
             ahead = farther > result
             after = np.array([where(ahead, a, b) for a, b in zip(further, after)], dtype=object)
             result = where(ahead, farther, result)
-            again = better & (square > SAME) & (moved > 0.0)
+            again = better & (square > CONVERGED_CHANGE) & (moved > 0.0)
             first = state[10] < 0.5  # of directions that are as good the nearest points are still to be taken
             points = [*(first_point - moved * n), *(first_point - y), 1.0, square]
             higher = (result > before) | first
@@ -125,7 +129,7 @@ class ConvexPair(Collision):
             ), again
 
         result: np.ndarray = loop(
-            ascend, np.array([*start[:3], self._along(T, start[:3]), *np.zeros(8)]), limit=PASSES
+            ascend, np.array([*start[:3], self._along(T, start[:3]), *np.zeros(8)]), limit=MAX_PASSES
         )
         return result[:10]
 
@@ -144,7 +148,7 @@ class ConvexPair(Collision):
     def _starts(self, T: Pose) -> list[list[Any]]:
         """Return the best of some directions, and the distances along them, (4,) each, the best one first."""
         none = [0.0, 0.0, 1.0, -1e30]
-        best = [none] * STARTS
+        best = [none] * START_DIRECTIONS
         symmetric = self.one.symmetric and self.other.symmetric
         tried = [(unit(T.p), True)]
         tried += [
@@ -168,7 +172,7 @@ class ConvexPair(Collision):
             for direction in directions:
                 candidate = [*direction, self._along(T, direction)]
                 for k, known in enumerate(best):
-                    better = candidate[3] > known[3] + BETTER * self.scale
+                    better = candidate[3] > known[3] + IMPROVEMENT_MARGIN * self.scale
                     best[k] = [where(better, x, y) for x, y in zip(candidate, known)]
                     candidate = [where(better, y, x) for x, y in zip(candidate, known)]
         return best

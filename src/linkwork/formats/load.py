@@ -16,7 +16,7 @@ from linkwork.formats.xml import Element
 from linkwork.mechanism.limits import Limits, checked_limits
 from linkwork.mechanism.names import printable
 from linkwork.model import Model
-from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
+from linkwork.model.loop_joints import DEFAULT_OPTIONS, LoopOptions
 
 SUPPORTED = (
     "supported formats are URDF (root <robot>), MJCF (<mujoco>) and SDF (<sdf>), in .urdf, .xml or .sdf files"
@@ -33,7 +33,7 @@ def load(
     gravity: Sequence[float] | None = None,
     strict: bool = False,
     limits: Limits | None = None,
-    loops: LoopOptions = AS_THE_FILE_SAYS,
+    loops: LoopOptions = DEFAULT_OPTIONS,
     folders: Iterable[Any] = (),
     arguments: Mapping[str, Any] | None = None,
 ) -> Model:

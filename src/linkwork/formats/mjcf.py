@@ -23,7 +23,7 @@ from linkwork.formats.urdf_parts import Notes
 from linkwork.formats.xml import Element
 from linkwork.mechanism.limits import Limits
 from linkwork.model import Model
-from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
+from linkwork.model.loop_joints import DEFAULT_OPTIONS, LoopOptions
 
 
 def model(
@@ -35,7 +35,7 @@ def model(
     gravity: Sequence[float] | None,
     strict: bool,
     limits: Limits,
-    loops: LoopOptions = AS_THE_FILE_SAYS,
+    loops: LoopOptions = DEFAULT_OPTIONS,
 ) -> Model:
     """Return the model of a <mujoco> element from `file` (None for text); other arguments as in `load`."""
     notes = Notes(strict=strict)

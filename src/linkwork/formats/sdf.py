@@ -48,7 +48,7 @@ from linkwork.mechanism.limits import Limits
 from linkwork.mechanism.names import printable
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
-from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
+from linkwork.model.loop_joints import DEFAULT_OPTIONS, LoopOptions
 from linkwork.spatial import Pose, physical_problems
 from linkwork.spatial.constants import product
 from linkwork.spatial.rotation import of_matrix
@@ -65,7 +65,7 @@ def model(
     gravity: Sequence[float] | None,
     strict: bool,
     limits: Limits,
-    loops: LoopOptions = AS_THE_FILE_SAYS,
+    loops: LoopOptions = DEFAULT_OPTIONS,
 ) -> Model:
     """Return the model of an <sdf> element; other arguments as in `load`."""
     notes = Notes(strict=strict)

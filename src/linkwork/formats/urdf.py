@@ -46,7 +46,7 @@ from linkwork.mechanism.limits import Limits, checked_limits
 from linkwork.mechanism.names import did_you_mean, join_names, printable
 from linkwork.model import WORLD, Model, ModelBuilder
 from linkwork.model.builder import GRAVITY
-from linkwork.model.loop_joints import AS_THE_FILE_SAYS, LoopOptions
+from linkwork.model.loop_joints import DEFAULT_OPTIONS, LoopOptions
 from linkwork.spatial import physical_problems
 
 UNITS = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -60,7 +60,7 @@ def read(
     gravity: Sequence[float] | None = None,
     strict: bool = False,
     limits: Limits | None = None,
-    loops: LoopOptions = AS_THE_FILE_SAYS,
+    loops: LoopOptions = DEFAULT_OPTIONS,
 ) -> Model:
     """Return the model of a URDF text, called `source` in errors; other arguments as in `load`."""
     limits = checked_limits(limits)
@@ -76,7 +76,7 @@ def model(
     gravity: Sequence[float] | None,
     strict: bool,
     limits: Limits,
-    loops: LoopOptions = AS_THE_FILE_SAYS,
+    loops: LoopOptions = DEFAULT_OPTIONS,
 ) -> Model:
     """Return the model of a <robot> element; other arguments as in `load`.
 

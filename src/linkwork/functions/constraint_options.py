@@ -27,11 +27,11 @@ SINGLE_RIGID = 2.0**-9  # the same in single precision,
 STIFF = (
     2.0**-7
 )  # and where inertias are stiffened by 1/R: what rounding of these sums leaves is about 1e-7 / STIFF
-STIFFENING = ("caba", "ltls")  # methods that do so
-RELATIVE = (1e-15, 5e-8)  # tolerances of residuals, in double and in single precision
+STIFFENING_METHODS = ("caba", "ltls")  # methods that do so
+RESIDUAL_TOLS = (1e-15, 5e-8)  # tolerances of residuals, in double and in single precision
 CONVERGING_ITERATIONS = 4  # iterations that reach the solution with compliances chosen here
-RIGID_END = 1e-9  # of a residual: what is left where iterations count as ended
-WEAKEST = (
+CONVERGED_RESIDUAL = 1e-9  # of a residual: what is left where iterations count as ended
+MIN_COMPLIANCE_RATIO = (
     2.0**-14
 )  # compliances relative to mobilities: with less, stiffened inertias keep fewer than three digits in float32
 
@@ -110,10 +110,12 @@ def settings_of(
     method: str,
 ) -> Settings:
     """Return the settings of proximal iterations in one state."""
-    R = per_row(compliance, model, constraints, q, single=STIFF if method in STIFFENING else SINGLE_RIGID)
+    R = per_row(
+        compliance, model, constraints, q, single=STIFF if method in STIFFENING_METHODS else SINGLE_RIGID
+    )
     if tolerance is not None and tolerance != AUTO:
         return Settings(R, iterations, tolerance)
-    relative = by_precision(q[0], *RELATIVE)
+    relative = by_precision(q[0], *RESIDUAL_TOLS)
     return Settings(R, iterations, relative, row_mobilities(model, constraints), fixed=tolerance is None)
 
 
@@ -142,8 +144,8 @@ def in_single_precision(
         settings = settings | {"method": "pv"}
     compliance = settings["compliance"]
     method = settings.get("method", "caba")
-    if method in STIFFENING and isinstance(compliance, tuple):
-        least = WEAKEST * row_mobilities(model, settings["constraints"])
+    if method in STIFFENING_METHODS and isinstance(compliance, tuple):
+        least = MIN_COMPLIANCE_RATIO * row_mobilities(model, settings["constraints"])
         low = np.flatnonzero(np.array(compliance) < least)
         if len(low):
             row = int(low[0])
@@ -170,4 +172,4 @@ def reaches_solution(model: Model | Tree, settings: Mapping[str, Any]) -> bool:
     remainder = np.array(compliance) / (
         np.array(compliance) + 0.1 * row_mobilities(model, settings["constraints"])
     )
-    return bool(remainder.max() ** n <= RIGID_END)
+    return bool(remainder.max() ** n <= CONVERGED_RESIDUAL)

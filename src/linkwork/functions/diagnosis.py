@@ -38,14 +38,16 @@ from linkwork.sko.prepare.rotors import unit_of_mass
 from linkwork.sko.prepare.trees import hinge_tree
 
 # clusters of so many bodies, whose equations depend on q, and so many kinds of them, are tried with forces
-DENSE = 5
-TRIED = 3
+DENSE_CLUSTER_BODIES = 5
+MAX_SUGGESTIONS = 3
 # bodies of a model whose operations are counted without being asked: tracing takes a second for about 60
-LARGEST = 400
+MAX_COUNTED_BODIES = 400
 SINGULAR_CONDITIONING = (
     1e-6  # conditioning of loops below which a state is told to be singular: so many digits are lost there
 )
-SINGULAR = 1e-9  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
+SINGULAR_EIGENVALUE = (
+    1e-9  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
+)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
     unsolvable = [line for line in _unsolvable(model) if line not in unsound]
     problems = [*unsound, *unsolvable]
     notes = tuple(line for line in map(plain, (*unusual_parts(model), *other_notes)) if line not in problems)
-    counted = len(model.bodies) <= LARGEST if costs is None else costs
+    counted = len(model.bodies) <= MAX_COUNTED_BODIES if costs is None else costs
     if not counted or unsolvable or massless_joints(model) or not model.nv:
         return Diagnosis(model, tuple(problems), notes)
     costs_of_clusters = tuple(cluster_costs(model))
@@ -199,7 +201,7 @@ def _unsolvable(model: Model) -> list[str]:
             return [f"the mass matrix is not positive definite in the {where} state: {least}"]
         scale = 1.0 / np.sqrt(diagonal)
         values, vectors = np.linalg.eigh(scale[:, None] * M * scale)
-        if values[0] < -SINGULAR:
+        if values[0] < -SINGULAR_EIGENVALUE:
             worst = model.v_names[int(np.argmax(np.abs(vectors[:, 0])))]
             return [
                 f"the mass matrix is not positive definite in the {where} state: mostly that of "
@@ -335,11 +337,11 @@ def _suggestions(model: Model, costs: list[ClusterCost] | tuple[ClusterCost, ...
         tuple[int, ...], tuple[int, tuple[str, ...]]
     ] = {}  # one of each kind: mirror images need not be tried twice
     for cluster, cost in zip(model.clusters, costs):
-        if len(cluster.bodies) >= DENSE and any(not c.linear for c in cluster.constraints):
+        if len(cluster.bodies) >= DENSE_CLUSTER_BODIES and any(not c.linear for c in cluster.constraints):
             kind = len(cluster.bodies), len(cluster.rows), len(cluster.independent), len(cluster.constraints)
             dense.setdefault(kind, (cost.operations, tuple(c.name for c in cluster.constraints)))
     now = operations(model) if dense else 0
-    for _, loops in sorted(dense.values(), reverse=True)[:TRIED]:
+    for _, loops in sorted(dense.values(), reverse=True)[:MAX_SUGGESTIONS]:
         try:
             other = operations(model.with_loops(constrain=loops))
         except (LinkworkError, ZeroDivisionError):  # forces need what the spanning tree alone can move

@@ -54,8 +54,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "sin": sympy.sin, "cos": sympy.cos, "atan2": sympy.atan2, "asin": sympy.asin, "acos": sympy.acos,
     "exp": sympy.exp, "log": sympy.log,
 }  # fmt: skip
-_MOST = 500  # operations up to which equations are readable
-_SIMPLIFIED = (
+_MAX_OPERATIONS = 500  # operations up to which equations are readable
+_MAX_SIMPLIFIED_OPERATIONS = (
     500  # operations of a formula, written out, up to which SymPy finds a shorter form within seconds
 )
 
@@ -115,10 +115,10 @@ def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: A
     they are. LimitError where the program is too long to be read.
     """
     source = source_of(fn, model, options)
-    if size(source.program) > _MOST:
+    if size(source.program) > _MAX_OPERATIONS:
         raise LimitError(
             f"{source.name} has {size(source.program)} operations for this model: too many to be readable "
-            f"(limit {_MOST})"
+            f"(limit {_MAX_OPERATIONS})"
         )
     arrays = [_symbols(array.name, array.shape) for array in source.program.inputs]
     outputs = _evaluate(source, arrays)
@@ -130,7 +130,7 @@ def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: A
 
 
 def _shorter(formula: Any) -> Any:
-    return sympy.simplify(formula) if sympy.count_ops(formula) <= _SIMPLIFIED else formula
+    return sympy.simplify(formula) if sympy.count_ops(formula) <= _MAX_SIMPLIFIED_OPERATIONS else formula
 
 
 def _evaluate(source: Source, arrays: list[np.ndarray]) -> list[Any]:

@@ -11,10 +11,10 @@ import numpy as np
 from linkwork.mechanism import Coupling, ImplicitConstraint
 from linkwork.model import Model
 
-_TURN = 2.0 * np.pi
-_TRIED = 2000  # numbers of turns that are tried at most, for joints that couplings leave free
-_FAR = 60  # turns that one such joint is tried at, both ways
-_HOLDS = 1e-6  # [rad, or what an equation is in] times its largest coefficient: an equation holds
+_REVOLUTION = 2.0 * np.pi
+_MAX_TRIALS = 2000  # numbers of turns that are tried at most, for joints that couplings leave free
+_MAX_TURNS = 60  # turns that one such joint is tried at, both ways
+_EQUATION_TOL = 1e-6  # [rad, or what an equation is in] times its largest coefficient: an equation holds
 
 
 class Turns:
@@ -29,7 +29,9 @@ class Turns:
     def near(self, q: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Return q (..., nq) with each angle within half a turn of the reference (..., nq)."""
         q = np.array(np.broadcast_to(q, np.broadcast_shapes(q.shape, reference.shape)))
-        q[..., self._angles] += _TURN * np.rint((reference[..., self._angles] - q[..., self._angles]) / _TURN)
+        q[..., self._angles] += _REVOLUTION * np.rint(
+            (reference[..., self._angles] - q[..., self._angles]) / _REVOLUTION
+        )
         return q
 
     def coupled(self, q: np.ndarray) -> np.ndarray:
@@ -38,7 +40,7 @@ class Turns:
         """
         flat = q.reshape(-1, q.shape[-1]).copy()
         for group in self._groups:
-            flat[:, group.angles] += _TURN * group.turns(flat)
+            flat[:, group.angles] += _REVOLUTION * group.turns(flat)
         return flat.reshape(q.shape)
 
 
@@ -52,7 +54,7 @@ class _Group:
         self._equations = equations
         self.angles = sorted(wrapped & {k for e in equations for k in _places(model, e)})
         start = model.tree_neutral()
-        turned = start + _TURN * np.eye(model.nq)[self.angles]
+        turned = start + _REVOLUTION * np.eye(model.nq)[self.angles]
         S = (self._phi(turned) - self._phi(start[None])).T
         # of a function of cosines and sines, turns change nothing; of one that has no value there, nothing is
         # known
@@ -79,7 +81,7 @@ class _Group:
         phi = self._phi(q)
         free = [k for k in range(len(self.angles)) if k not in solved]
         inverse = np.linalg.pinv(self._S[:, solved])
-        enough = _HOLDS * np.maximum(1.0, np.abs(self._S / _TURN).max(axis=1, initial=0.0))
+        enough = _EQUATION_TOL * np.maximum(1.0, np.abs(self._S / _REVOLUTION).max(axis=1, initial=0.0))
         n = np.zeros((len(q), len(self.angles)))
         open_ = np.arange(len(q))
         for choice in _choices(len(free)):
@@ -136,8 +138,8 @@ def _pivots(S: np.ndarray) -> list[int]:
 
 def _choices(count: int) -> list[tuple[int, ...]]:
     """Return the turns of `count` joints to try: none first, then the nearest."""
-    far = _FAR
-    while far and (2 * far + 1) ** count > _TRIED:
+    far = _MAX_TURNS
+    while far and (2 * far + 1) ** count > _MAX_TRIALS:
         far -= 1
     return sorted(
         product(range(-far, far + 1), repeat=count),

@@ -21,7 +21,7 @@ BIASES = ("none", "affine", "muscle")
 DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
 CLOSED_FORM = ("none", "integrator", "filter", "filterexact")  # dynamics that `activation_at` knows
 TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site")
-SMALLEST = 1e-15  # MuJoCo's mjMINVAL, by which it divides at least
+MIN_DIVISOR = 1e-15  # MuJoCo's mjMINVAL, by which it divides at least
 
 
 def has_dynamics(actuator: Actuator) -> bool:
@@ -79,7 +79,7 @@ def next_activation(actuator: Actuator, control: Any, activation: Any, dt: float
     if kind == "none":
         return activation
     if kind == "filterexact":
-        slow = max(SMALLEST, p[0])
+        slow = max(MIN_DIVISOR, p[0])
         new = activation + (u - activation) / slow * slow * (1.0 - math.exp(-dt / slow))
     else:
         new = activation + dt * _rate(kind, p, u, activation)
@@ -98,7 +98,7 @@ def activation_at(actuator: Actuator, control: Any, start: Any, t: Any) -> Any:
         return start
     if kind == "integrator":
         return within(start + t * u, actuator.activation_range)
-    decay = exp(-t / max(SMALLEST, _padded(p)[0]))
+    decay = exp(-t / max(MIN_DIVISOR, _padded(p)[0]))
     return within(u + (start - u) * decay, actuator.activation_range)
 
 
@@ -106,18 +106,18 @@ def _rate(kind: str, p: tuple[float, ...], u: Any, activation: Any) -> Any:
     if kind == "integrator":
         return u
     if kind == "filter":
-        return (u - activation) / max(SMALLEST, p[0])
+        return (u - activation) / max(MIN_DIVISOR, p[0])
     # a muscle
     u = within(u, (0.0, 1.0))
     a = within(activation, (0.0, 1.0))
     rise = p[0] * (0.5 + 1.5 * a)
     fall = p[1] / (0.5 + 1.5 * a)
     more = u - activation
-    if p[2] < SMALLEST:
+    if p[2] < MIN_DIVISOR:
         slow = where(more > 0.0, rise, fall)
     else:
         slow = fall + (rise - fall) * _smooth_step(more / p[2] + 0.5)
-    return more / maximum(SMALLEST, slow)
+    return more / maximum(MIN_DIVISOR, slow)
 
 
 def _smooth_step(x: Any) -> Any:
@@ -149,10 +149,10 @@ def _affine(p: tuple[float, ...], length: Any, velocity: Any) -> Any:
 def _muscle(actuator: Actuator, p: tuple[float, ...]) -> tuple[float, float, float]:
     """Return peak force, resting length, and the actuator's length 0 in units of the resting length."""
     low, high, strength, scale = p[:4]
-    strength = strength if strength >= 0.0 else scale / max(SMALLEST, actuator.acceleration)
+    strength = strength if strength >= 0.0 else scale / max(MIN_DIVISOR, actuator.acceleration)
     first, last = actuator.length_range
-    resting_length = (last - first) / max(SMALLEST, high - low)
-    return strength, resting_length, low - first / max(SMALLEST, resting_length)
+    resting_length = (last - first) / max(MIN_DIVISOR, high - low)
+    return strength, resting_length, low - first / max(MIN_DIVISOR, resting_length)
 
 
 def muscle_gain(actuator: Actuator, length: Any, velocity: Any) -> Any:
@@ -161,10 +161,10 @@ def muscle_gain(actuator: Actuator, length: Any, velocity: Any) -> Any:
     strength, resting_length, zero = _muscle(actuator, p)
     fastest = p[6]
     strongest = p[8]
-    L = zero + length / max(SMALLEST, resting_length)
-    V = velocity / max(SMALLEST, resting_length * fastest)
+    L = zero + length / max(MIN_DIVISOR, resting_length)
+    V = velocity / max(MIN_DIVISOR, resting_length * fastest)
     y = strongest - 1.0
-    slower = strongest - (y - V) * (y - V) / max(SMALLEST, y)
+    slower = strongest - (y - V) * (y - V) / max(MIN_DIVISOR, y)
     by_velocity = where(
         V <= -1.0, 0.0, where(V <= 0.0, (V + 1.0) * (V + 1.0), where(y >= V, slower, strongest))
     )
@@ -175,10 +175,10 @@ def _by_length(L: Any, first: float, last: float) -> Any:
     """Return the length curve: parabolas with 0 at the first and the last length and 1 at rest."""
     a = 0.5 * (first + 1.0)
     b = 0.5 * (1.0 + last)
-    up = (L - first) / max(SMALLEST, a - first)
-    down = (last - L) / max(SMALLEST, last - b)
-    before = (1.0 - L) / max(SMALLEST, 1.0 - a)
-    after = (L - 1.0) / max(SMALLEST, b - 1.0)
+    up = (L - first) / max(MIN_DIVISOR, a - first)
+    down = (last - L) / max(MIN_DIVISOR, last - b)
+    before = (1.0 - L) / max(MIN_DIVISOR, 1.0 - a)
+    after = (L - 1.0) / max(MIN_DIVISOR, b - 1.0)
     middle = where(L <= 1.0, 1.0 - 0.5 * before * before, 1.0 - 0.5 * after * after)
     inside = where(a >= L, 0.5 * up * up, where(b >= L, middle, 0.5 * down * down))
     return where(first > L, 0.0, where(last < L, 0.0, inside))
@@ -188,8 +188,8 @@ def muscle_bias(actuator: Actuator, length: Any) -> Any:
     """Return minus the passive force beyond the resting length."""
     p = _padded(actuator.bias[1])
     strength, resting_length, zero = _muscle(actuator, p)
-    L = zero + length / max(SMALLEST, resting_length)
+    L = zero + length / max(MIN_DIVISOR, resting_length)
     b = 0.5 * (1.0 + p[5])
-    soft = (L - 1.0) / max(SMALLEST, b - 1.0)
-    stiff = (L - b) / max(SMALLEST, b - 1.0)
+    soft = (L - 1.0) / max(MIN_DIVISOR, b - 1.0)
+    stiff = (L - b) / max(MIN_DIVISOR, b - 1.0)
     return -strength * p[7] * where(L <= 1.0, 0.0, where(b >= L, 0.5 * soft * soft, 0.5 + stiff))

@@ -25,7 +25,7 @@ SHAPES = (
     "heightfield",
     "mesh",
 )
-HERE = Pose.identity().frozen()
+IDENTITY = Pose.identity().frozen()
 
 
 class Named(Mapping[str, T], Generic[T]):
@@ -113,7 +113,7 @@ class Geometry:
 
     name: str
     body: int = GROUND  # index of a body, or GROUND
-    place: Pose = HERE
+    place: Pose = IDENTITY
     shape: str = "point"  # one of SHAPES
     size: tuple[float, ...] = ()
     mesh: str = ""

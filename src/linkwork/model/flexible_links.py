@@ -20,7 +20,7 @@ from linkwork.mechanism import PlacedJoint
 from linkwork.model.loop_joints import LoopJoint
 from linkwork.spatial import Inertia, Pose
 
-SAME = 1e-9  # [m] relative to the coordinates of a place: two that are nearer are one
+SAME_PLACE_TOL = 1e-9  # [m] relative to the coordinates of a place: two that are nearer are one
 
 
 def modal_joint(
@@ -74,7 +74,7 @@ class FlexibleLinks:
                 self._places[link].append((at, shape))
 
     def _find(self, link: str, p: np.ndarray) -> int | None:
-        size = SAME * max(1e-3, float(np.abs(p).max()))
+        size = SAME_PLACE_TOL * max(1e-3, float(np.abs(p).max()))
         return next((n for n, (at, _) in enumerate(self._places[link]) if np.abs(at - p).max() <= size), None)
 
     def nodes(self, link: str) -> Iterable[tuple[str, np.ndarray, ModeShape]]:

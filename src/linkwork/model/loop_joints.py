@@ -291,7 +291,7 @@ class LoopOptions(NamedTuple):
     retyped: Mapping[str, str] = {}  # joint types that replace those of the file: SPHERICAL, FIXED, UJOINT_XY
 
 
-AS_THE_FILE_SAYS = LoopOptions()
+DEFAULT_OPTIONS = LoopOptions()
 
 
 def check_embed(label: str, embed: Any) -> None:

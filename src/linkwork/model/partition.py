@@ -13,8 +13,8 @@ from linkwork.joints.check import composed
 from linkwork.mechanism import GROUND, PlacedJoint
 from linkwork.model.data import ModelData
 
-CLOSE = 1e-9  # relative to sizes of about one
-TRIES = 5
+EQUALITY_TOL = 1e-9  # relative to sizes of about one
+TRIAL_STATES = 5
 
 Split = tuple[Joint, ...] | tuple[tuple[int, ...], ...] | tuple[str]
 """Joints one after the other, or groups of a joint's velocities, both from the parent out; or JOINED."""
@@ -131,7 +131,7 @@ def _check_joints(joint: PlacedJoint, parts: Sequence[Joint]) -> None:
                 f"{getattr(kind, word)}"
             )
     rng = np.random.default_rng(0)
-    for _ in range(TRIES):
+    for _ in range(TRIAL_STATES):
         q = kind.random(rng)
         v = rng.normal(size=kind.nv)
         X, S, bias = composed(parts, q, v)
@@ -143,7 +143,7 @@ def _check_joints(joint: PlacedJoint, parts: Sequence[Joint]) -> None:
         }
         for equation, (value, expected) in checks.items():
             gap = np.abs(np.asarray(value, dtype=float) - np.asarray(expected, dtype=float)).max()
-            if gap > CLOSE:
+            if gap > EQUALITY_TOL:
                 raise ModelError(
                     f"{label}: its split is not the joint itself: {equation} (Partition Eq. 5) is missed by "
                     f"{gap:.2g}; parts "

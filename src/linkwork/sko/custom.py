@@ -223,8 +223,8 @@ class Tree:
         """Return q + v, the coordinates after unit time, for trees with nq = nv."""
         if self.nq != self.nv:
             raise ModelError(
-                f"{printable(self.name)} has {self.nq} coordinates and {self.nv} velocities: how q changes "
-                "with v is not known"
+                f"{printable(self.name)} has {self.nq} coordinates and {self.nv} velocities: "
+                "the relation of q to v is unknown"
             )
         return q + v
 

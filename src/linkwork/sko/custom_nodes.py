@@ -14,7 +14,7 @@ from linkwork.sko.inertias import DenseInertia
 from linkwork.sko.weights import DenseWeight
 from linkwork.spatial import mirrored
 
-SAME = 1e-9  # relative gap between a node and its stages
+EQUALITY_TOL = 1e-9  # relative gap between a node and its stages
 
 Entry = Any
 """An array, or a function (q, v) -> array over numbers or symbols."""
@@ -196,7 +196,7 @@ def check_same(nodes: Sequence[CustomNode], named: Mapping[str, CustomNode]) -> 
         for equation, (value, node_value) in equations.items():
             expected = np.asarray(node_value, dtype=float)
             gap = np.abs(value - expected).max(initial=0.0)
-            if not gap <= SAME * max(1.0, np.abs(expected).max(initial=0.0)):
+            if not gap <= EQUALITY_TOL * max(1.0, np.abs(expected).max(initial=0.0)):
                 raise ModelError(
                     f"node {k.name!r}: its stages are not the node: {equation} (Partition Eq. 5) is missed "
                     f"by {gap:.2g}"
@@ -270,7 +270,7 @@ def numbers_of(entry: Any) -> np.ndarray:
 def _check_semidefinite(label: str, value: np.ndarray) -> None:
     size = np.abs(value).max(initial=0.0)
     least = float(np.linalg.eigvalsh(value)[0]) if value.size else 0.0
-    if least < -SAME * size:
+    if least < -EQUALITY_TOL * size:
         raise ModelError(
             f"{label}: expected a positive semidefinite matrix, got one with the eigenvalue {least:.6g}"
         )
@@ -282,7 +282,7 @@ def check_symmetric(label: str, value: np.ndarray) -> None:
         return
     numbers = value.astype(float)
     gap = np.abs(numbers - numbers.T).max(initial=0.0)
-    if not np.isfinite(numbers).all() or gap > SAME * np.abs(numbers).max(initial=0.0):
+    if not np.isfinite(numbers).all() or gap > EQUALITY_TOL * np.abs(numbers).max(initial=0.0):
         raise ModelError(
             f"{label}: expected a symmetric finite matrix, got one that differs from its transpose by "
             f"{gap:.3g}"

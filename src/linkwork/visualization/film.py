@@ -34,13 +34,13 @@ from linkwork.visualization.scene import Scene, scene
 from linkwork.visualization.shapes import box, ellipsoid, rod
 
 SIZE = (1280, 720)  # [px]
-RATE = 20.0  # pictures in a second of film
+PICTURES_PER_SECOND = 20.0  # pictures in a second of film
 MAX_PICTURES = 600  # of them
-FACES = 2000  # of one body: more would take long, and not be seen
-MOMENTS = 5  # in a picture of a motion
+MAX_FACES = 2000  # of one body: more would take long, and not be seen
+PICTURED_STATES = 5  # in a picture of a motion
 # colours of loop rods and of joints that close loops
-ROD = (70, 74, 82)
-JOINT = (196, 60, 56)
+ROD_COLOUR = (70, 74, 82)
+JOINT_COLOUR = (196, 60, 56)
 SHADES = (1.0, 0.72, 1.22)  # of neighbouring bodies of one colour
 
 
@@ -68,7 +68,7 @@ def film(
     qs = np.atleast_2d(np.asarray(q, dtype=float))
     if qs.ndim != 2 or qs.shape[1] != model.nq or not len(qs):
         raise ShapeError(f"film: q: expected shape ({model.nq},) or (n, {model.nq}), got {np.shape(q)}")
-    times = np.arange(len(qs)) / RATE if t is None else np.asarray(t, dtype=float)
+    times = np.arange(len(qs)) / PICTURES_PER_SECOND if t is None else np.asarray(t, dtype=float)
     if times.shape != (len(qs),):
         raise ShapeError(f"film: t: expected shape ({len(qs)},), got {times.shape}")
     fine = np.isfinite(qs).all(axis=1)
@@ -77,12 +77,12 @@ def film(
     qs = qs[fine]
     times = times[fine]
     seen = scene(model, file=file, folders=folders)
-    seen.meshes.update({k: mesh.simplified(FACES) for k, mesh in seen.meshes.items()})
+    seen.meshes.update({k: mesh.simplified(MAX_FACES) for k, mesh in seen.meshes.items()})
     if suffix in (".gif", ".mp4"):
         pictures, seconds = _pictures(seen, qs, times, size, progress)
         (write_gif if suffix == ".gif" else write_mp4)(where, pictures, seconds)
     else:
-        selected = np.unique(np.linspace(0, len(qs) - 1, MOMENTS).round().astype(int))
+        selected = np.unique(np.linspace(0, len(qs) - 1, PICTURED_STATES).round().astype(int))
         poses = _poses(seen.model, qs[selected])
         camera = _camera(seen, poses, *size)
         if suffix == ".svg":
@@ -115,7 +115,7 @@ def _pictures(
     seen: Scene, qs: np.ndarray, times: np.ndarray, size: tuple[int, int], progress: Callable[[float], None]
 ) -> tuple[list[np.ndarray], float]:
     """Return the pictures of a film, and how long each is seen [s]."""
-    count = int(np.clip(round((times[-1] - times[0]) * RATE) + 1, 1, MAX_PICTURES))
+    count = int(np.clip(round((times[-1] - times[0]) * PICTURES_PER_SECOND) + 1, 1, MAX_PICTURES))
     moments = np.linspace(times[0], times[-1], count)
     selected = np.clip(np.searchsorted(times, moments - 1e-9), 0, len(times) - 1)
     poses = _poses(seen.model, qs[selected])
@@ -167,10 +167,10 @@ def _loop_solids(seen: Scene, pose: np.ndarray) -> list[tuple[Mesh, tuple[int, i
         if isinstance(loop, Loop):
             ends = [_placed(end.body, end.place.p, pose) for end in loop.ends]
             is_rod = isinstance(loop.kind, Rod) and np.linalg.norm(ends[1] - ends[0]) > 1e-4 * seen.size
-            radius, colour = (0.018, ROD) if is_rod else (0.03, JOINT)
+            radius, colour = (0.018, ROD_COLOUR) if is_rod else (0.03, JOINT_COLOUR)
             solids += [(ellipsoid(radius * seen.size).moved(np.eye(3), end), colour) for end in ends]
             if is_rod:
-                solids.append((rod(ends[0], ends[1], 0.012 * seen.size), ROD))
+                solids.append((rod(ends[0], ends[1], 0.012 * seen.size), ROD_COLOUR))
     return solids
 
 

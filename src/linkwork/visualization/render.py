@@ -13,12 +13,12 @@ import numpy as np
 from linkwork.formats.mesh import Mesh
 
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
-PAPER = (252, 252, 252)
-AT_ONCE = 1_000_000  # pixels that are looked at together
+BACKGROUND_COLOUR = (252, 252, 252)
+PIXELS_PER_BLOCK = 1_000_000  # pixels that are looked at together
 SAMPLES = 2  # per pixel and direction, averaged: edges are smooth
 # of the ground and of its lines, which fade towards the horizon
-FLOOR = (228, 228, 228)
-LINE = (204, 204, 204)
+FLOOR_COLOUR = (228, 228, 228)
+LINE_COLOUR = (204, 204, 204)
 THIN = (
     0.15  # a scene whose extent is smaller along one axis, relative to the largest, is seen along that axis
 )
@@ -99,7 +99,11 @@ def backdrop(camera: Camera, floor: float, tile: float) -> np.ndarray:
     line = off < distance / camera.pixels  # about two pixels wide
     near = np.where(ground, np.exp(-np.maximum(np.where(ground, distance, 1.0) - 1.0, 0.0)), 0.0)
     lines = (near * line)[..., None]
-    picture = np.where(ground[..., None], lines * np.array(LINE) + (1.0 - lines) * np.array(FLOOR), PAPER)
+    picture = np.where(
+        ground[..., None],
+        lines * np.array(LINE_COLOUR) + (1.0 - lines) * np.array(FLOOR_COLOUR),
+        BACKGROUND_COLOUR,
+    )
     return picture.round().astype(np.uint8)
 
 
@@ -178,8 +182,8 @@ def as_svg(triangles: Triangles, width: int, height: int, *, title: str = "") ->
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}">',
         f"<title>{title}</title>" if title else "",
-        f'<rect width="{width}" height="{height}" fill="#{"".join(f"{c:02x}" for c in PAPER)}"/><g '
-        'stroke-width="0.6">',
+        f'<rect width="{width}" height="{height}" fill="#{"".join(f"{c:02x}" for c in BACKGROUND_COLOUR)}"/>'
+        '<g stroke-width="0.6">',
     ]
     for corners, colour in zip(triangles.corners.round(1), triangles.colours.astype(int)):
         path = " ".join(f"{x:g},{y:g}" for x, y in corners)
@@ -194,7 +198,7 @@ def as_pixels(triangles: Triangles, width: int, height: int, ground: np.ndarray 
     """
     picture = np.empty((height, width, 3), dtype=np.uint8) if ground is None else ground.copy()
     if ground is None:
-        picture[:] = PAPER
+        picture[:] = BACKGROUND_COLOUR
     nearness = np.zeros((height, width))  # 1 / depth of what is drawn in each pixel
     low = np.clip(np.floor(triangles.corners.min(axis=1)), 0, (width, height)).astype(int)
     high = np.clip(np.ceil(triangles.corners.max(axis=1)) + 1, 0, (width, height)).astype(int)
@@ -203,7 +207,7 @@ def as_pixels(triangles: Triangles, width: int, height: int, ground: np.ndarray 
     begin = 0
     while begin < len(ends):
         before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + AT_ONCE)))
+        end = max(begin + 1, int(np.searchsorted(ends, before + PIXELS_PER_BLOCK)))
         _fill(picture, nearness, triangles, low, wide, tall, slice(begin, end))
         begin = end
     return picture

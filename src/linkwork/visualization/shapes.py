@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwork.formats.mesh import Mesh
 
-ROUND = 20  # sides of what is round
+ROUND_SIDES = 20  # sides of what is round
 
 
 def box(size: np.ndarray) -> Mesh:
@@ -21,7 +21,7 @@ def box(size: np.ndarray) -> Mesh:
     return Mesh(corners * np.asarray(size, dtype=float), faces)
 
 
-def frustum(bottom: float, top: float, length: float, sides: int = ROUND) -> Mesh:
+def frustum(bottom: float, top: float, length: float, sides: int = ROUND_SIDES) -> Mesh:
     """Return a cylinder, or a cone, along z around the origin: radii [m] of both ends, and its length [m]."""
     angle = 2.0 * np.pi * np.arange(sides) / sides
     ring = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(sides)])

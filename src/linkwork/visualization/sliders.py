@@ -16,10 +16,10 @@ from linkwork.functions.states import close_loops, integrate
 from linkwork.mechanism.names import did_you_mean, join_names, printable
 from linkwork.model import Model, PlacedJoint
 
-STEP = 0.05  # of a walk [rad or m]: loops are closed after each
-OPEN = 1e-9  # largest residual of a closed state [m or rad]
-SINGULAR = 1e-6  # conditioning of coordinates from which nothing can be moved
-REACH = {True: np.pi, False: 1.0}  # of a coordinate without limits: angles [rad], lengths [m]
+WALK_STEP = 0.05  # of a walk [rad or m]: loops are closed after each
+CLOSURE_TOL = 1e-9  # largest residual of a closed state [m or rad]
+SINGULAR_CONDITIONING = 1e-6  # conditioning of coordinates from which nothing can be moved
+DEFAULT_RANGE = {True: np.pi, False: 1.0}  # of a coordinate without limits: angles [rad], lengths [m]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Sliders:
         return q
 
     def _is_regular(self, q: np.ndarray) -> bool:
-        return bool(np.all(loop_conditioning(self.model, q) > SINGULAR))
+        return bool(np.all(loop_conditioning(self.model, q) > SINGULAR_CONDITIONING))
 
     def value(self, name: str) -> float:
         """Return a coordinate of the current configuration [rad or m]."""
@@ -89,7 +89,7 @@ class Sliders:
             )
         before = self.q
         distance = value - self.value(name)
-        steps = max(1, int(np.ceil(abs(distance) / STEP)))
+        steps = max(1, int(np.ceil(abs(distance) / WALK_STEP)))
         motion = np.zeros(self.model.nv)
         motion[place] = distance / steps
         try:
@@ -105,7 +105,7 @@ class Sliders:
         if not self.model.loops:
             return q
         closed, residual = close_loops(self.model, q)
-        if not residual < OPEN:
+        if not residual < CLOSURE_TOL:
             raise ClosureError("open")
         return closed
 
@@ -151,7 +151,7 @@ def _slider(model: Model, name: str) -> Slider:
     joint = next(joint for joint in model.joints if name in joint.v_names)
     c = joint.v_names.index(name)
     S = np.asarray(joint.kind.subspace(joint.kind.neutral()), dtype=float)
-    reach = REACH[bool(np.any(S[:3, c]))]
+    reach = DEFAULT_RANGE[bool(np.any(S[:3, c]))]
     lower = -reach
     upper = reach
     if joint.nq == joint.nv:

@@ -29,8 +29,8 @@ GREY = (170, 176, 182)
 RED = (208, 64, 64)
 BLUE = (40, 110, 200)
 GREEN = (60, 150, 80)
-DIGITS = 4  # decimals of sliders
-RATE = 30.0  # frames per second while a log plays
+SLIDER_DECIMALS = 4  # decimals of sliders
+FRAMES_PER_SECOND = 30.0  # frames per second while a log plays
 OPTIONS = {  # drawable parts, and whether they are shown at first
     "bodies": True,
     "clusters": True,
@@ -244,10 +244,10 @@ class Viewer:
         self._controls: dict[str, Any] = {}
         with gui.add_folder("Independent coordinates", expand_by_default=True):
             for slider in self.sliders.sliders:
-                lower = round(slider.lower, DIGITS)
-                upper = round(slider.upper, DIGITS)
-                step = max(10.0**-DIGITS, round((upper - lower) / 1000.0, DIGITS))
-                value = float(np.clip(round(self.sliders.value(slider.name), DIGITS), lower, upper))
+                lower = round(slider.lower, SLIDER_DECIMALS)
+                upper = round(slider.upper, SLIDER_DECIMALS)
+                step = max(10.0**-SLIDER_DECIMALS, round((upper - lower) / 1000.0, SLIDER_DECIMALS))
+                value = float(np.clip(round(self.sliders.value(slider.name), SLIDER_DECIMALS), lower, upper))
                 control = gui.add_slider(printable(slider.name, 40), lower, upper, step, value)
                 control.on_update(self._moved(slider.name, control))
                 self._controls[slider.name] = control
@@ -336,7 +336,7 @@ class Viewer:
             self._put_arrows("contact forces", forces, RED)
             for name, control in self._controls.items():
                 control.value = float(
-                    np.clip(round(self.sliders.value(name), DIGITS), control.min, control.max)
+                    np.clip(round(self.sliders.value(name), SLIDER_DECIMALS), control.min, control.max)
                 )
             if self.log is not None:
                 self._time.value = float(self.log.t[self._state])
@@ -355,7 +355,7 @@ class Viewer:
     def _play(self) -> None:
         """Play the log while the box is ticked, and start again at its end."""
         before = time.monotonic()
-        while not self._closed.wait(1.0 / RATE):
+        while not self._closed.wait(1.0 / FRAMES_PER_SECOND):
             now = time.monotonic()
             if self.log is not None and self._playing.value:
                 t = float(self._time.value) + float(self._pace.value) * (now - before)

@@ -20,9 +20,11 @@ from linkwork.spatial.constants import product, set_frozen
 from linkwork.spatial.modal import ModalIntegrals
 from linkwork.spatial.solve import solve
 
-NOTHING = 1e-13  # of a sum's size: what rounding leaves where it vanishes
-INDEPENDENT = 1e-3  # of a row: what must be left of it beside those before it
-WORST = 300.0  # condition number of T between bases of unit modal masses, above which modes stay as they are
+VANISHING_TOL = 1e-13  # of a sum's size: what rounding leaves where it vanishes
+INDEPENDENT_PART = 1e-3  # of a row: what must be left of it beside those before it
+MAX_CONDITION_NUMBER = (
+    300.0  # condition number of T between bases of unit modal masses, above which modes stay as they are
+)
 
 
 class Basis(NamedTuple):
@@ -60,10 +62,10 @@ def _basis(model: Model, joint: PlacedJoint) -> tuple[np.ndarray, np.ndarray] | 
     ]
     rows = [row for place in places for row in (*place.shape, *place.slope) if row.any()]
     T = _completed(_independent(rows, kind.size), kind.size)
-    if not rows or np.count_nonzero(T) == len(T) or _condition(T, kind.integrals.mass) > WORST:
+    if not rows or np.count_nonzero(T) == len(T) or _condition(T, kind.integrals.mass) > MAX_CONDITION_NUMBER:
         return None
     back = np.asarray(solve(T, np.eye(len(T))), dtype=float)
-    return T, np.where(np.abs(back) > NOTHING * np.abs(back).max(axis=0), back, 0.0)
+    return T, np.where(np.abs(back) > VANISHING_TOL * np.abs(back).max(axis=0), back, 0.0)
 
 
 def _independent(rows: list[np.ndarray], size: np.ndarray) -> list[tuple[np.ndarray, int]]:
@@ -75,7 +77,7 @@ def _independent(rows: list[np.ndarray], size: np.ndarray) -> list[tuple[np.ndar
         norm = np.abs(remainder).max()
         for other, (_, k) in zip(reduced, selected):
             remainder = remainder - other * (remainder[k] / other[k])
-        if np.abs(remainder).max() > INDEPENDENT * norm:
+        if np.abs(remainder).max() > INDEPENDENT_PART * norm:
             selected.append((row, int(np.argmax(np.abs(remainder)))))
             reduced.append(remainder)
     return selected
@@ -133,7 +135,7 @@ def _once(x: np.ndarray, back: np.ndarray) -> np.ndarray:
     flat = x.reshape(len(x), -1)
     transformed = product(back.T, flat)
     size = product(np.abs(back).T, np.abs(flat))
-    return np.where(np.abs(transformed) > NOTHING * size, transformed, 0.0).reshape(x.shape)
+    return np.where(np.abs(transformed) > VANISHING_TOL * size, transformed, 0.0).reshape(x.shape)
 
 
 def _twice(x: np.ndarray, back: np.ndarray) -> np.ndarray:
@@ -144,7 +146,7 @@ def _twice(x: np.ndarray, back: np.ndarray) -> np.ndarray:
 
 def _unit(x: np.ndarray) -> np.ndarray:
     """Return x with exact ones where rounding missed them."""
-    return np.where(np.abs(x - 1.0) < NOTHING, 1.0, x)
+    return np.where(np.abs(x - 1.0) < VANISHING_TOL, 1.0, x)
 
 
 class Attached(NamedTuple):
