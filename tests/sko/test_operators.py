@@ -543,3 +543,18 @@ def test_blocks_of_segments() -> None:
     order = [name for names in reversed(o.segments) for name in names]
     places = np.concatenate([np.arange(o.rows.size)[o.rows.slices[o.rows.place(name)]] for name in order])
     assert np.array_equal(o.A.blocks(order, order), o.A.dense()[np.ix_(places, places)])
+
+
+def test_frames_on_the_ground_have_no_compliance() -> None:
+    """No force moves them, whatever they are called, and they have no inertia."""
+    builder = lw.ModelBuilder("hinge").add_body("leaf", mass=1.0, center=(0.3, 0.0, 0.0), inertia=(1, 1, 1))
+    builder.add_joint("hinge", lw.joints.Revolute((0, 0, 1)), parent="world", child="leaf", xyz=(1, 0, 0))
+    model = builder.add_frame("post", body="world", xyz=(1, 2, 3)).build()
+    q = [0.3]
+    alone = lw.operational_compliance(model, q, frames="leaf")
+    both = lw.operational_compliance(model, q, frames=("post", "leaf"))
+    assert not both[:6].any() and not both[:, :6].any() and np.array_equal(both[6:, 6:], alone)
+    assert not lw.operational_compliance(model, q, frames="leaf", columns="post").any()
+    for name in ("post", "world"):
+        with pytest.raises(lw.ModelError, match=f"frame '{name}' is fixed to the ground"):
+            lw.operational_inertia(model, q, frames=("leaf", name))

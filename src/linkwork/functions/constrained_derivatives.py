@@ -25,7 +25,7 @@ from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.engine.model_function import model_function
 from linkwork.functions.engine.tangent import rates
 from linkwork.functions.engine.wrt import by_columns, changes_by, wrt_option
-from linkwork.model import Frame, Model
+from linkwork.model import GROUND, WORLD, Frame, Model
 from linkwork.sko import Tree
 from linkwork.sko.custom import CustomTreeState
 from linkwork.spatial_operators import Operators
@@ -202,7 +202,8 @@ def constraint_bias(model: Model, q: Any, v: Any, *, constraints: Sequence[Const
     """Return b of the constraints' rows, (..., m) [rad/s² or m/s²]: constraints demand J a + b = 0, J being
     `constraint_jacobian`.
 
-    It is J̇ v, and what gains add: stiffness times the rows' errors and damping times their rates.
+    It is J̇ v, and what gains add: stiffness times the rows' errors and damping times their rates. The linear
+    rows of `Weld` and `Connect` are accelerations of the frame's origin seen by an observer at rest.
     """
     return ConstraintRows(nodes_for(model, constraints, q, v), constraints, rounded=True).at_rest()
 
@@ -218,9 +219,24 @@ def normalize_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
     return {"frames": names}
 
 
+def is_on_ground(model: Model | Tree, frame: str) -> bool:
+    """Return whether a frame is fixed to the ground."""
+    return frame == WORLD or (isinstance(model, Model) and model.frame(frame).body == GROUND)
+
+
+def _moving_frames(model: Model, frames: Any, **_: Any) -> dict[str, Any]:
+    options = normalize_frames(model, frames)
+    for name in options["frames"]:
+        if is_on_ground(model, name):
+            raise ModelError(
+                f"operational_inertia: frame {name!r} is fixed to the ground, where it has no inertia"
+            )
+    return options
+
+
 @model_function(
     q="nq",
-    options=normalize_frames,
+    options=_moving_frames,
     methods={"sweeps": lambda _: True, "factorisation": is_mass_matrix_candidate},
     custom_trees=True,
 )

@@ -15,9 +15,9 @@ from linkwork.compiler.ir.functions import log
 from linkwork.constraints import Weld
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.constrained import is_mass_matrix_candidate
-from linkwork.functions.constrained_derivatives import normalize_frames
+from linkwork.functions.constrained_derivatives import is_on_ground, normalize_frames
 from linkwork.functions.engine.model_function import model_function
-from linkwork.model import WORLD, Model
+from linkwork.model import Model
 from linkwork.sko import Tree
 from linkwork.sko.prepare.trees import body_tree, hinge_tree
 from linkwork.sko.tree import TreeState
@@ -223,9 +223,8 @@ def operational_compliance(
     --------
     operational_inertia : The inverse.
     """
-    ops = Operators(
-        nodes_for(model, tuple(map(Weld, {*frames, *(columns or ())} - {WORLD})), q, partition=True)
-    )
+    moving = [name for name in {*frames, *(columns or ())} if not is_on_ground(model, name)]
+    ops = Operators(nodes_for(model, tuple(map(Weld, moving)), q, partition=True))
     if columns is None or columns == frames:
         return ops.compliance(*frames).dense()
     return (ops.B(*frames).T @ ops.Omega @ ops.B(*columns)).dense()
