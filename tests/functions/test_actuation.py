@@ -13,6 +13,7 @@ import pytest
 import linkwork as lw
 from linkwork.errors import ModelError
 from linkwork.mechanism import Actuator
+from product_models import case
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -410,3 +411,50 @@ def test_a_range_of_forces_that_is_not_symmetric_is_told() -> None:
     assert "asymmetric force range" in lw.load(text).report()
     with pytest.raises(ModelError, match="asymmetric force range"):
         lw.load(text, strict=True)
+
+
+THRUSTERS = """
+<mujoco><worldbody><body name="upper">
+  <joint name="shoulder" axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 .5 0 0"/>
+  <body name="lower" pos=".5 0 0">
+    <joint name="elbow" axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 .5 0 0"/>
+    <site name="nozzle" pos=".5 0 0"/>
+  </body>
+</body></worldbody><actuator>
+  <general name="thruster" site="nozzle" gear="0 0 1 0 0 0" gainprm="3"/>
+  <general name="slow" site="nozzle" gear="0 0 1 0 0 0" gainprm="3" dyntype="filter" dynprm="0.01"/>
+</actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("kind", ["constant", "sampled", "with dynamics"])
+def test_actuators_act_on_parameters_of_a_simulation(kind: str) -> None:
+    """A thruster whose place is an input, one for each row: forces and logs are those of other models."""
+    model = lw.load(THRUSTERS)
+    places = np.array([model.parameters()["frame_placement"]] * 3)
+    nozzle = [frame.name for frame in model.frames].index("nozzle")
+    places[:, nozzle, 0] = [0.5, 0.3, 0.1]
+    controls = {
+        "constant": lw.Controls([1.0], ["thruster"]),
+        "sampled": lw.Controls(lambda q, v, t: np.ones(1), ["thruster"]),
+        "with dynamics": lw.Controls([1.0], ["slow"], activations=[0.5]),
+    }[kind]
+    start = np.zeros(2)
+    log = lw.simulate(model, start, start, 0.02, controls, parameters={"frame_placement": places})
+    for row, place in enumerate(places):
+        other = model.with_parameters({"frame_placement": place})
+        alone = lw.simulate(other, start, start, 0.02, controls)
+        for name in ("q", "v", "tau"):
+            assert np.allclose(getattr(log, name)[row], getattr(alone, name), rtol=1e-10, atol=1e-12), name
+    assert np.ptp(log.tau[:, -1, 0]) > 1.0
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk45"])
+def test_forces_on_frames_of_loops_act_on_parameters_of_a_simulation(integrator: str) -> None:
+    model = case("embedded loop").model
+    q, v = model.random_state(2)
+    places = model.parameters()["frame_placement"] + 0.1
+    how = {"duration": 0.02, "dt": 1e-3, "integrator": integrator, "f_ext": {"tool": np.arange(6.0)}}
+    log = lw.simulate(model, q, v, parameters={"frame_placement": places}, **how)
+    other = lw.simulate(model.with_parameters({"frame_placement": places}), q, v, **how)
+    nominal = lw.simulate(model, q, v, **how)
+    assert np.allclose(log.v, other.v, rtol=1e-9, atol=1e-10) and np.abs(log.v - nominal.v).max() > 1e-3

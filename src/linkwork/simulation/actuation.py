@@ -89,15 +89,19 @@ class Drive:
         self.asks_velocities = self._control.key != "tau"  # at every stage of a step
         self.batch: tuple[int, ...] = ()
         self._rows: dict[str, np.ndarray] = {}
+        self._parameters: dict[str, np.ndarray] = {}
 
     @property
     def settled(self) -> dict[str, np.ndarray]:
         """Inputs of the kernel that stay constant, arrays of rows by name."""
         return self._rows
 
-    def settle(self, batch: tuple[int, ...], rows: dict[str, np.ndarray]) -> None:
-        """Set the batch shape and the rows of `arrays`."""
+    def settle(
+        self, batch: tuple[int, ...], rows: dict[str, np.ndarray], parameters: dict[str, np.ndarray]
+    ) -> None:
+        """Set the batch shape, the rows of `arrays`, and those of parameters of the model."""
         self.batch = batch
+        self._parameters = parameters
         self._rows = {name: rows[name] for name in self.arrays}
         if self._external is not None and not self._external.varies:
             self._rows["f_ext"] = self._external.numbers(0.0, batch)
@@ -132,7 +136,7 @@ class Drive:
         """Return the joint forces of the controller in states at a time, (rows, nv)."""
         if self._control.key == "tau":
             return inputs["tau"]
-        return evaluate_control(self.model, self._control, q, v, t, inputs)
+        return evaluate_control(self.model, self._control, q, v, t, inputs, self._parameters)
 
     def all_forces(
         self, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]
@@ -141,7 +145,7 @@ class Drive:
         return (
             self.forces(q, v, t, inputs)
             if self._external is None
-            else evaluate_control(self.model, self.control, q, v, t, inputs)
+            else evaluate_control(self.model, self.control, q, v, t, inputs, self._parameters)
         )
 
 
@@ -194,19 +198,30 @@ def _with_external(control: Control, external: External) -> Control:
 
 
 def evaluate_control(
-    model: Model, control: Control, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]
+    model: Model,
+    control: Control,
+    q: np.ndarray,
+    v: np.ndarray,
+    t: Any,
+    inputs: Mapping[str, np.ndarray],
+    parameters: Mapping[str, np.ndarray],
 ) -> np.ndarray:
     """Return the forces of a control as numbers, (rows, nv), by a separate kernel."""
-    key = ("forces", control.key, tuple(control.inputs.items()))
+    names = tuple(parameters)
+    key = ("forces", control.key, tuple(control.inputs.items()), names)
     kernel = model.cache.get(key)
     if kernel is None:
-        kernel = model.cache[key] = build_on("cpu", None, lambda: control.program(model), "float64")
-    result: np.ndarray = kernel(q, v, np.asarray(t, dtype=float), *(inputs[name] for name in control.inputs))
+        kernel = model.cache[key] = build_on("cpu", None, lambda: control.program(model, names), "float64")
+    arrays = (*(inputs[name] for name in control.inputs), *parameters.values())
+    result: np.ndarray = kernel(q, v, np.asarray(t, dtype=float), *arrays)
     return result
 
 
 def control_feedback(
-    model: Model, control: Control | None, inputs: Mapping[str, np.ndarray]
+    model: Model,
+    control: Control | None,
+    inputs: Mapping[str, np.ndarray],
+    parameters: Mapping[str, np.ndarray],
 ) -> Feedback | None:
     """Return a function for the forces of a control at time 0 in states of one row; None without feedback."""
     if control is None or control.key == "tau":
@@ -217,7 +232,8 @@ def control_feedback(
             name: np.broadcast_to(inputs[name][row], (len(q), *shape))
             for name, shape in control.inputs.items()
         }
-        return evaluate_control(model, control, q, v, np.zeros(len(q)), arrays)
+        numbers = {name: np.broadcast_to(x[row], (len(q), *x.shape[1:])) for name, x in parameters.items()}
+        return evaluate_control(model, control, q, v, np.zeros(len(q)), arrays, numbers)
 
     return forces
 

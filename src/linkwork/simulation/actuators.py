@@ -12,6 +12,7 @@ import numpy as np
 from linkwork.errors import InactiveActuatorsWarning, ModelError, ShapeError
 from linkwork.functions.actuation import actuation, select_actuators
 from linkwork.functions.caller import caller_stacklevel
+from linkwork.functions.contact import COEFFICIENTS
 from linkwork.mechanism import Actuator
 from linkwork.mechanism.actuator_laws import (
     CLOSED_FORM,
@@ -110,8 +111,11 @@ class Controls:
         """Return whether controls are evaluated once for each step."""
         return callable(self.values) or any(map(has_dynamics, select_actuators(model, self.actuators)))
 
-    def sampled(self, model: Model, dt: float) -> tuple[Callable[..., tuple[Any, Any]], Any]:
+    def sampled(
+        self, model: Model, dt: float, parameters: Mapping[str, Any]
+    ) -> tuple[Callable[..., tuple[Any, Any]], Any]:
         """Return a controller of `lw.simulate` and its initial memory, the activations."""
+        numbers = {name: x for name, x in parameters.items() if name not in COEFFICIENTS}
         selected = select_actuators(model, self.actuators)
         activations = self._start(selected)
         slow = activations is not None
@@ -121,11 +125,8 @@ class Controls:
             returned = self.values(q, v, t) if callable(self.values) else self.values
             u = _rows(returned, q, len(selected), "controls")
             x = _rows(memory, q, len(selected), "activations")
-            tau = (
-                actuation(model, q, v, u, x, actuators=selected)
-                if slow
-                else actuation(model, q, v, u, actuators=selected)
-            )
+            arrays = (q, v, u, x) if slow else (q, v, u)
+            tau = actuation(model, *arrays, actuators=selected, parameters=numbers)
             columns = [next_activation(each, u[..., k], x[..., k], dt) for k, each in enumerate(selected)]
             return tau, np.stack(np.broadcast_arrays(*columns), axis=-1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -15,6 +15,7 @@ from linkwork.compiler.ir.trace import trace
 from linkwork.errors import LinkworkError, ShapeError, TraceError
 from linkwork.functions.states import difference
 from linkwork.model import Model
+from linkwork.model.parameters import input_names, shape_of
 
 Policy = Callable[[Any, Any, Any, Any], Any]
 
@@ -55,13 +56,17 @@ class Control:
     inputs: Mapping[str, tuple[int, ...]]
     force: Callable[[Model, Any, Any, Any, Mapping[str, Any]], Any]
 
-    def program(self, model: Model) -> Program:
-        """Return the program from q, v, t and the inputs to forces."""
+    def program(self, model: Model, parameters: Sequence[str] = ()) -> Program:
+        """Return the program from q, v, t, the inputs and parameters of the model to forces."""
         shapes: dict[str, tuple[int, ...]] = {"q": (model.nq,), "v": (model.nv,), "t": (), **self.inputs}
+        words = input_names(parameters, taken=[*shapes])
+        shapes |= {word: shape_of(model, name) for name, word in zip(parameters, words)}
 
         def body(*arrays: Any) -> Any:
             inputs = dict(zip(shapes, arrays))
-            return self.force(model, inputs["q"], inputs["v"], inputs["t"], inputs)
+            values = {name: inputs[word] for name, word in zip(parameters, words)}
+            traced_model = model.traced_with(values) if values else model
+            return self.force(traced_model, inputs["q"], inputs["v"], inputs["t"], inputs)
 
         return trace(body, shapes, name="forces")
 

@@ -21,9 +21,17 @@ class ControlForces:
     differ = False
     step = 0
 
-    def __init__(self, control: Control, arrays: dict[str, np.ndarray], rows: Stepping, dt: float) -> None:
+    def __init__(
+        self,
+        control: Control,
+        arrays: dict[str, np.ndarray],
+        parameters: dict[str, np.ndarray],
+        rows: Stepping,
+        dt: float,
+    ) -> None:
         self._control = control
         self._arrays = arrays
+        self._parameters = parameters
         self._rows = rows
         self._dt = dt
 
@@ -37,7 +45,8 @@ class ControlForces:
 
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         t = (self._rows.steps + part) * self._dt
-        return evaluate_control(self._rows.model, self._control, q, v, t, self._arrays)
+        model = self._rows.model
+        return evaluate_control(model, self._control, q, v, t, self._arrays, self._parameters)
 
 
 class GivenForces:

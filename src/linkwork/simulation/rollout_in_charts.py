@@ -46,7 +46,7 @@ def rollout_in_charts(
     if control is None or control_inputs is None:
         forces = GivenForces(model, problem.tau, problem.batch, schedule.steps, dt)
     else:
-        forces = ControlForces(control, control_inputs, stepping, dt)
+        forces = ControlForces(control, control_inputs, rows, stepping, dt)
     began = stepping.active
 
     def take() -> None:
@@ -69,7 +69,7 @@ def rollout_in_charts(
         each=single_steps,
     )
     trajectories[0][:, 0], trajectories[1][:, 0] = start
-    feedback = control_feedback(model, control, control_inputs or {})
+    feedback = control_feedback(model, control, control_inputs or {}, rows)
     stiffness_options = (rows, dt, integrator, feedback)
     status = classify_stiff(model, stepping.final_status(), began, (start[0], stepping.q), *stiffness_options)
     status = classify_runaway(

@@ -81,12 +81,17 @@ def rollout_in_kernel(
             dt,
             integrator,
             {name: x[stopped] for name, x in parameters.items()},
-            control_feedback(model, control, {name: x[stopped] for name, x in inputs.items()}),
+            control_feedback(
+                model,
+                control,
+                {name: x[stopped] for name, x in inputs.items()},
+                {name: x[stopped] for name, x in parameters.items()},
+            ),
         )
     if carried_end is not None:
         unsolved = (carried_end[:, -1] > 0.0) & (status == int(Status.OK))
         status[unsolved] = int(Status.CONTACT_NOT_CONVERGED)
-    feedback = control_feedback(model, control, inputs)
+    feedback = control_feedback(model, control, inputs, parameters)
     status = classify_runaway(model, status, q, end, parameters, dt, integrator, feedback)
     status = merge_status(earlier, classify_open(model, status, end[0], parameters, dtype))
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (q_all, v_all, status)))

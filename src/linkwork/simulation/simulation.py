@@ -139,7 +139,7 @@ def simulate(
     if isinstance(controller, Controls) and controller.is_sampled(model):
         if memory is not None:
             raise ModelError("simulate: memory= is for a controller that is a function, not for lw.Controls")
-        controller, activations = controller.sampled(model, dt)
+        controller, activations = controller.sampled(model, dt, parameters or {})
         memory = activations if start is None else None
     if close is not False and start is not None:
         raise ModelError("simulate: close=True is for q=: a state of a log is closed")

@@ -102,7 +102,7 @@ class SimulationRun:
         self.drive = drive
         self._dt = options.dt
         self._parameters = {name: rows[name] for name in parameters}
-        drive.settle(self.batch, rows)
+        drive.settle(self.batch, rows, self._parameters)
         self._start = (rows["q"], rows["v"])
         self._event_monitor = EventMonitor(options.events, self.batch)
         self._stepwise = drive.sampled or bool(self._event_monitor)
@@ -296,7 +296,7 @@ class SimulationRun:
         steps = np.array([record["step"] for record in records])
         began = np.isfinite(self._start[0]).all(axis=1) & np.isfinite(self._start[1]).all(axis=1)
         configurations = (self._start[0], engine.q)
-        feedback = control_feedback(self.model, self.drive.control, self.drive.settled)
+        feedback = control_feedback(self.model, self.drive.control, self.drive.settled, self._parameters)
         stiffness_options = (self._parameters, self._dt, self._method, feedback)
         status = classify_stiff(self.model, engine.status, began, configurations, *stiffness_options)
         status = classify_runaway(
