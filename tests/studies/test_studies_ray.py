@@ -38,8 +38,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("RAY_DEDUP_LOGS", "0")
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 100 << 20})
     for _ in range(2):
-        made.add_node(num_cpus=1, object_store_memory=100 << 20)
-    made.wait_for_nodes()
+        made.add_node(wait=False, num_cpus=1, object_store_memory=100 << 20)
+    made.wait_for_nodes(timeout=300.0)  # machines that tests run on are busy
     try:
         yield made
     finally:
