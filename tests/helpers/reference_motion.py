@@ -49,10 +49,11 @@ class Path(NamedTuple):
 class Reference:
     """A model by dense algebra, with the rank of all its loop equations in a regular state."""
 
-    def __init__(self, model: Model, regular: np.ndarray) -> None:
+    def __init__(self, model: Model, regular: np.ndarray, cut: float = 1e-6) -> None:
+        """Singular values above a `cut` count, relative to the largest."""
         self.model, self.tree = model, tree(model)
         s = np.linalg.svd(self._equations(regular)[1], compute_uv=False)
-        self.rank = int(np.sum(s > 1e-6 * s[0]))
+        self.rank = int(np.sum(s > cut * s[0]))
 
     def _dense(self, q: np.ndarray, w: np.ndarray | None = None) -> Dense:
         return Dense(self.tree, q[None], None if w is None else w[None])

@@ -113,10 +113,10 @@ def find_rank(problem: ClosureProblem, state: ClosureResult, J: np.ndarray) -> R
             return Rank(rank, rows, np.zeros(len(J)), cut, True)
         if exact:
             missed = missed_in_motion(problem, state.q, rows, far=False)
-            if np.all(missed < 1e-8):
-                return Rank(
-                    rank, rows, np.zeros(len(J)), cut, True, used_equations(problem, rows, exact=True)
-                )
+            used = used_equations(problem, rows, exact=True)
+            # rounded equations that are used together must hold as exactly as states are closed
+            if np.all(missed < (CLOSED + 10.0 * problem.rounding if used else 1e-8)):
+                return Rank(rank, rows, np.zeros(len(J)), cut, True, used)
             if not np.all(missed < ROUNDED * problem.tolerance):  # more than what rounding leaves by chance
                 break
         used = used_equations(problem, rows, exact=False)
