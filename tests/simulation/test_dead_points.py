@@ -243,3 +243,17 @@ def test_rows_that_stop_name_the_first_cause() -> None:
     arm = lw.robots.arm()
     huge = lw.rollout(arm, np.zeros(arm.nq), [0.0, 1e200, *np.zeros(arm.nv - 2)], dt=1e-3, steps=3)
     assert f"joint {arm.v_names[1]!r} moves at 1e+200" in huge.causes.item()
+
+
+@pytest.mark.parametrize(
+    "how", [{"contacts": lw.Contacts(ground=None)}, {"dtype": "float32"}], ids=["contacts", "float32"]
+)
+def test_constrained_loops_in_one_kernel_stop_near_a_rank_drop(how: dict[str, Any]) -> None:
+    """At 3.14 rad all bars are in line; in single precision nothing tells branches apart there."""
+    model = constrained(four_bar(0.5, 0.7, 0.6, 0.8, gravity=0.0))
+    q = crank_states(np.array([2.9, 2.9]), 0.5, 0.7, 0.6, 0.8)
+    v = lw.spanning_velocity(four_bar(0.5, 0.7, 0.6, 0.8, gravity=0.0), q, np.array([[3.0], [-3.0]]))
+    found = lw.rollout(model, q, v, dt=1e-3, steps=160, **how)
+    assert found.status.tolist() == [lw.Status.DEAD_POINT, lw.Status.OK]
+    last = int(found.steps[0])
+    assert abs(found.q[0, last, 0] - np.pi) < 0.02

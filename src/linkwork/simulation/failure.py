@@ -16,7 +16,7 @@ from linkwork.model import Model
 from linkwork.simulation.adaptive import Adaptive
 from linkwork.simulation.charts import SINGULAR, Charts
 from linkwork.simulation.closedness import open_rows
-from linkwork.simulation.monitor import between, coordinate_scales
+from linkwork.simulation.monitor import between, coordinate_scales, families
 from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.stiffness import Feedback, stiff_at
 from linkwork.simulation.turning_point import near_turning_point
@@ -27,6 +27,7 @@ POOR = 0.1  # conditioning of loops from which on a singular state may be near
 AHEAD = 3.0  # steps: so near, by the speeds of joints, it is why a row stopped
 # conditioning of the mechanism, relative to that of coordinates: below, no other coordinates would help
 WORSE = 3.0
+DEAD = 1e-2  # conditioning of constrained loops below which they are why a row stopped
 FAST = 1e4  # [rad, m, rad/s or m/s] beyond which it is asked whether steps are unstable
 BLOWN = 1e100  # no number of a motion: it would have left the finite numbers a little later
 REGULAR = 0.25  # part of its conditioning that a mechanism keeps where only coordinates become singular
@@ -186,6 +187,11 @@ def classify_stopped(
     """
     result = np.full(len(q), int(Status.NOT_FINITE))
     batched_parameters = _given(parameters)
+    if len(q) and families(model):
+        ahead = integrate(model, q, dt * v, **batched_parameters)
+        for there in (q, np.where(np.isfinite(ahead), ahead, q)):
+            regular = loop_conditioning(model, there, of="mechanism", **batched_parameters).min(axis=1)
+            result[regular < DEAD] = int(Status.DEAD_POINT)
     if not len(q) or not Charts(model).moving:
         return result
     by_coordinates, of_mechanism = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.constrained.truncation import null_directions
 from linkwork.algorithms.loops.closing import places_of
 from linkwork.algorithms.loops.conditioning import (
     cluster_scales,
@@ -19,7 +20,7 @@ from linkwork.algorithms.loops.conditioning import (
     unit_free_family_equations,
     unit_free_residual,
 )
-from linkwork.compiler.ir.functions import absolute, maximum, sqrt
+from linkwork.compiler.ir.functions import absolute, maximum, sqrt, where
 from linkwork.loops.clusters import Cluster
 from linkwork.loops.elimination import Elimination
 from linkwork.loops.motion import all_equations
@@ -210,6 +211,35 @@ def turned(before: list[np.ndarray], after: list[np.ndarray], moved: Any) -> Any
 def _inverse_of_rows(K: np.ndarray) -> Any:
     """Return 1 / σ_min of K by inverse iterations with K Kᵀ, without the rows that depend on others there."""
     factor = Factor(mirrored(K @ K.T), dependent=REDUNDANT)
+    x = factor.solve(test_vector(len(K)))
+    y = factor.solve(x)
+    return sqrt(sqrt(_squares(y) / _squares(x)))
+
+
+def nearly_singular(model: Model, q0: Any, q1: Any, moved: Any) -> Any:
+    """Return whether a step between two states, along which coordinates change by `moved`, ends so near to a
+    rank drop of constrained loops that these states do not tell whether it is passed.
+    """
+    far: Any = 0.0 * moved
+    for q in (q0, q1):
+        every = zip(constrained_families(model.nominal), unit_free_family_equations(model, q), strict=True)
+        for family, K in every:
+            if _turns(family):
+                own = _inverse_of_rank(K[list(family.used)], len(family.rows))
+                far = maximum(far, where(own < np.inf, own, np.inf))  # NaN would not outlast the next maximum
+    return ~((moved * far * REACH <= 1.0) | (far * POOR <= 1.0))
+
+
+def _inverse_of_rank(K: np.ndarray, rank: int) -> Any:
+    """Return 1 / σ of K, with the last singular value σ that is not zero in regular states."""
+    S = mirrored(K @ K.T)
+    if len(K) > rank:
+        N = null_directions(S, len(K) - rank)
+        trace: Any = 0.0
+        for k in range(len(K)):
+            trace = trace + S[k, k]
+        S = mirrored(S + trace * (N @ N.T))
+    factor = Factor(S)
     x = factor.solve(test_vector(len(K)))
     y = factor.solve(x)
     return sqrt(sqrt(_squares(y) / _squares(x)))

@@ -32,7 +32,14 @@ from linkwork.simulation.adaptive import Adaptive, adaptive_step
 from linkwork.simulation.charts import Charts
 from linkwork.simulation.control import Control
 from linkwork.simulation.midpoint import midpoint
-from linkwork.simulation.monitor import coordinate_scales, motion, probes, turned
+from linkwork.simulation.monitor import (
+    coordinate_scales,
+    families,
+    motion,
+    nearly_singular,
+    probes,
+    turned,
+)
 from linkwork.simulation.turning_point import near_turning_point
 from linkwork.sko import Tree
 
@@ -281,7 +288,8 @@ def rollout_body(
     charts = None if isinstance(model, Tree) or not model.loops else Charts(model)
     places = probe_places(charts)
     size = places[-1] if places else 0
-    scales = coordinate_scales(charts) if charts is not None and size else np.zeros(nq)
+    constrained = charts is not None and bool(families(model))
+    scales = coordinate_scales(charts) if charts is not None and (size or constrained) else np.zeros(nq)
 
     def body(*arrays: Any) -> dict[str, Any]:
         inputs = dict(zip(shapes, arrays))
@@ -328,6 +336,8 @@ def rollout_body(
             new_probes = probed(q1)
             if new_probes:
                 fine = fine & ~turned(last_probes, new_probes, motion(scales, q, q1))
+            if constrained:
+                fine = fine & ~nearly_singular(moving, q, q1, motion(scales, q, q1))
             flat = [x for each in new_probes for x in each]
             after = np.array([*q1, *v1, *carried, *flat, where(fine, k + 1.0, k)], dtype=object)
             return after, fine & (k + 1.0 < count)

@@ -109,15 +109,20 @@ def null_rows(J: np.ndarray, family: Family) -> np.ndarray:
     nothing.
     """
     A = (J * family.velocities) * (1.0 / family.rows)[:, None]
-    S = mirrored(A @ A.T)
+    N = null_directions(mirrored(A @ A.T), family.nullity)
+    return _orthonormal(N * (1.0 / family.rows)[:, None])
+
+
+def null_directions(S: np.ndarray, nullity: int) -> np.ndarray:
+    """Orthonormal eigenvectors, (n, nullity), of a semidefinite S, (n, n), with its smallest eigenvalues."""
     trace: Any = 0.0
     for k in range(len(S)):
         trace = trace + S[k, k]
     factor = Factor(S + DAMPING * trace * np.eye(len(S)))
-    N: Any = np.cos(1.0 + 3.0 * np.arange(len(S) * family.nullity)).reshape(len(S), family.nullity)
+    N: Any = np.cos(1.0 + 3.0 * np.arange(len(S) * nullity)).reshape(len(S), nullity)
     for _ in range(ITERATIONS):
         N = _orthonormal(factor.solve(N))
-    return _orthonormal(N * (1.0 / family.rows)[:, None])
+    return np.asarray(N)
 
 
 def _orthonormal(X: np.ndarray) -> np.ndarray:
