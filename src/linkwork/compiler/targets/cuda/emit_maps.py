@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from linkwork.compiler.ir.operations import BOOL
 from linkwork.compiler.ir.program import Program
+from linkwork.compiler.targets.cuda.map_copies import copies, negated_copies
 from linkwork.compiler.targets.cuda.map_kernel import MapGroup, MapKernel
 from linkwork.compiler.targets.cuda.map_layout import GroupLayout
 from linkwork.compiler.targets.cuda.map_output import flush_lines
@@ -102,9 +103,9 @@ class _Unit:
             "    }",
             *WAIT_UNTIL_FREE,
             "    if (phase > 0) {",
-            *self._copy("phase"),
+            *copies(kernel, "phase"),
             "    }",
-            *self._negated_copies(),
+            *negated_copies(kernel),
             "    LW_COMMIT();",
             "    LW_ARRIVE(0);",
             *self._trees(),
@@ -186,7 +187,7 @@ class _Unit:
         if few:
             lines += [f"    if (threadIdx.x < {states}) {{", *few, "    }", "    LW_TOGETHER();"]
         lines += [
-            *self._copy("0"),
+            *copies(self.kernel, "0"),
             f"    for (int i = threadIdx.x + {count}; i < {self.plan.row_slots}; i += {threads}) {{",
             f"        LW_SOON(lw_g + i * {WARP}); /* what rows take */",
             "    }",
@@ -378,32 +379,3 @@ class _Unit:
         value = self._use(self.program, tree.value, names)
         stores += [f"    lw_o[{element}] = {value};" for element in tree.elements]
         return lines
-
-    def _copy(self, phase: str) -> list[str]:
-        """Start copying elements of an output from where they wait."""
-        return self._copy_loop(
-            phase, "",
-            "        LW_COPY(lw_o + ((unsigned)(c >> 32) & 0xffff), lw_x + (unsigned)c);",
-            "        LW_COPY(lw_o + (unsigned)(c >> 48), lw_x + (unsigned)c);",
-        ) if self.plan.copy_bounds(False) else []  # fmt: skip
-
-    def _negated_copies(self) -> list[str]:
-        """Copy negated elements."""
-        return self._copy_loop(
-            "phase", "2",
-            "        const real value = -lw_x[(unsigned)c];",
-            "        lw_o[(unsigned)(c >> 32) & 0xffff] = value;",
-            "        lw_o[(unsigned)(c >> 48)] = value;",
-        ) if self.plan.copy_bounds(True) else []  # fmt: skip
-
-    def _copy_loop(self, phase: str, table: str, *each: str) -> list[str]:
-        states = self.kernel.states
-        bound = f"lw_bound{table}[{phase}"
-        return [
-            "#pragma unroll 8",
-            f"    for (int i = {bound}] + threadIdx.x / {states}; i < {bound} + 1]; i += "
-            f"{self.threads // states}) {{",
-            f"        const unsigned long long c = lw_copied{table}[i];",
-            *each,
-            "    }",
-        ]
