@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.errors import ModelError
+from linkwork.errors import LinkworkError, ModelError
 from linkwork.formats import mjcf_child, mjcf_document
 from linkwork.formats.mjcf_names import body_names, joint_names
 from linkwork.formats.mjcf_process import Compiled, CompilerError
@@ -478,7 +478,7 @@ def _written_without(export: Any, model: lw.Model, losses: list[str]) -> str:
 def _check_round_trips(files: str | dict[str, str]) -> str:
     try:
         model = loaded(files)
-    except ModelError as error:
+    except LinkworkError as error:
         return f"refused: {_kind_of(error)}"
     return check_round_trips(model, str(files))
 
