@@ -104,9 +104,9 @@ def check_mjcf(files: dict[str, str]) -> str:
             return f"refused by both: {_kind_of(error)}"
         try:
             model = lw.load(path)
-        except ModelError as error:
+        except LinkworkError as error:
             if theirs.neq and re.search(
-                "cannot be closed|no degree of freedom|Jacobian|singular", str(error)
+                "cannot be closed|is open by|no degree of freedom|Jacobian|singular", str(error)
             ):
                 return f"refused: {_kind_of(error)}"
             raise
