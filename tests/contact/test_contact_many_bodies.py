@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.algorithms.contact import on_bodies
 from linkwork.algorithms.contact import step as contact_step
 from linkwork.joints import Free, Revolute
 
@@ -34,7 +35,7 @@ def after(model, q, v, monkeypatch, most):
     """The velocity after a step, and its solution, by what carries contacts or, where that is too many, by
     all of G.
     """
-    monkeypatch.setattr(contact_step, "MIN_CARRIED_ROWS", most)
+    monkeypatch.setattr(on_bodies, "MIN_CARRIED_ROWS", most)
     contacts = lw.Contacts(iterations=500)
     step = contact_step.Step(
         model, contacts, q, v, np.zeros(model.nv), DT, None, "mass_matrix", contact_step.NONE_GIVEN
