@@ -488,3 +488,44 @@ def ladder(count: int) -> ModelBuilder:
 def test_forty_bars_in_a_row_are_within_the_usual_limits() -> None:
     model = ladder(40).build(limits=lw.Limits())
     assert model.nv == 1 and len(model.clusters) == 1 and len(model.clusters[0].rows) == 80
+
+
+def linkage_of_size(size: float, slider: bool) -> lw.Model:
+    """Return a four-bar linkage or a slider-crank, `size` times as large."""
+    hinge = lw.joints.Revolute((0, 0, 1))
+    builder = lw.ModelBuilder("linkage")
+    for name, length in (("crank", 0.2 * size), ("coupler", 0.6 * size), ("output", 0.5 * size)):
+        inertia = (0, length**3 / 12, length**3 / 12)
+        builder.add_body(name, mass=length, center=(length / 2, 0, 0), inertia=inertia)
+    builder.add_joint("a", hinge, parent="world", child="crank")
+    builder.add_joint("b", hinge, parent="crank", child="coupler", xyz=(0.2 * size, 0, 0))
+    output = lw.joints.Prismatic((1, 0, 0)) if slider else hinge
+    builder.add_joint("d", output, parent="world", child="output", xyz=(0.6 * size, 0, 0))
+    end = 0.0 if slider else 0.5 * size
+    ends = {"xyz": (0.6 * size, 0, 0), "successor_xyz": (end, 0, 0)}
+    builder.add_loop("close", hinge, predecessor="coupler", successor="output", **ends)
+    return builder.build()
+
+
+@pytest.mark.parametrize("slider", [False, True], ids=["four-bar", "slider-crank"])
+@pytest.mark.parametrize("exponent", [-20, 20])
+def test_constrained_loops_of_any_size_are_closed_alike(exponent: int, slider: bool) -> None:
+    """The unit of length is free: powers of two change no bit of angles."""
+    size = 2.0**exponent
+    results = []
+    for scale in (1.0, size):
+        embedded = linkage_of_size(scale, slider).with_independent("a")
+        model = embedded.with_loops(constrain=["close"])
+        units = np.array([1.0, 1.0, scale if slider else 1.0])
+        q = np.array([0.3, 0.9, 0.1 if slider else 1.7]) * units
+        closed, residual = lw.close_loops(model, q)
+        v = lw.spanning_velocity(embedded, closed, [0.7])
+        moved = lw.integrate(model, closed, 0.05 * v)
+        assert lw.closure_error(model, moved)[:, 0].max() < 1e-12 * scale
+        motion = lw.rollout(
+            model, closed, v, dt=1e-3, steps=40, integrator="rk4", parameters={"gravity": [0.0] * 3}
+        )
+        assert motion.status == lw.Status.OK
+        results.append([closed / units, residual / scale, moved / units, motion.q[-1] / units])
+    for nominal, scaled in zip(*results):
+        assert np.allclose(nominal, scaled, rtol=0.0, atol=1e-13)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.constrained.closing_constrained import close_all
+from linkwork.algorithms.constrained.closing_constrained import close_all_unit_free
 from linkwork.algorithms.constrained.truncation import rounded_families
 from linkwork.algorithms.loops import closing
 from linkwork.algorithms.loops.closing import OPEN
@@ -17,7 +17,7 @@ from linkwork.model import Model
 from linkwork.simulation.midpoint import midpoint
 from linkwork.sko import Tree
 
-FORCE_HELD_CLOSED = 1e-9  # [m or rad]
+CONSTRAINED_CLOSED = 1e-9  # [rad, or sizes of the loop]
 
 
 @model_function(q="nq", v="nv", custom_trees=True)
@@ -68,7 +68,7 @@ def _arrived(model: Model, q: Any, previous: Any, v: Any, motion: Any = None) ->
     moved: Any = np.array(0.0)
     if not model.loops:
         return q, v, moved
-    closed, residual, openness = close_all(model, q, previous, motion)
+    (closed, _, openness), residual = close_all_unit_free(model, q, previous, motion)
     for x in closed - q:
         moved = maximum(moved, absolute(x))
     if motion is not None:
@@ -76,9 +76,9 @@ def _arrived(model: Model, q: Any, previous: Any, v: Any, motion: Any = None) ->
     if model.constrained_loops:
         # rounded equations are never satisfied exactly: there only what can be closed counts
         is_closed = (
-            openness < FORCE_HELD_CLOSED / OPEN
+            openness < CONSTRAINED_CLOSED / OPEN
             if rounded_families(model.nominal)
-            else residual < FORCE_HELD_CLOSED
+            else residual < CONSTRAINED_CLOSED
         )
         moved = where(is_closed, moved, np.inf)
     return closed, closing.tree_motion(model, closed, projected(model, closed, v)), moved

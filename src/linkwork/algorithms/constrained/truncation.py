@@ -62,10 +62,10 @@ def redundant_families(model: Model) -> list[Family]:
             continue
         embedded = sum(len(c.rows) for c in model.clusters if c.constraints and set(c.bodies) <= set(bodies))
         size = length_of(model, bodies, loops)
-        units = [row_units(model, [loop], size)[_kept(model, loop)] for loop in rows_of_family]
+        units = [row_units_of_loop(model, loop, size) for loop in rows_of_family]
         nullity = sum(map(len, units)) - (len(cluster.rows) - embedded)
         if cluster.overdetermined and nullity > 0:
-            velocities = _velocity_units(model, size)
+            velocities = units_of_velocities(model, size)
             families.append(
                 Family(
                     tuple(loop.name for loop in rows_of_family), nullity, np.concatenate(units), velocities
@@ -74,12 +74,14 @@ def redundant_families(model: Model) -> list[Family]:
     return families
 
 
-def _kept(model: Model, loop: Any) -> list[int]:
+def row_units_of_loop(model: Model, loop: Any, size: float) -> np.ndarray:
+    """Return the units of the residuals of a constrained loop's used equations, (rows,), for its size [m]."""
     independent_rows = getattr(loop, "independent_rows", None)
-    return list(range(loop.count(model.joints)) if independent_rows is None else independent_rows)
+    used = list(range(loop.count(model.joints)) if independent_rows is None else independent_rows)
+    return row_units(model, [loop], size)[used]
 
 
-def _velocity_units(model: Model, size: float) -> np.ndarray:
+def units_of_velocities(model: Model, size: float) -> np.ndarray:
     """Return a radian or a length for each of the model's velocities, (nv,)."""
     every = velocity_units(model, [*range(len(model.joints))], size)
     names = [name for joint in model.joints for name in joint.v_names]
