@@ -453,7 +453,7 @@ def test_recorded_rollouts_and_refusals(tmp_path: Path) -> None:
         ({"inputs": {}}, "policy"),
         ({"parameters": 3}, "parameters= in C: expected names"),
         ({"policy": damped, "inputs": 3}, "inputs= in C: expected a dict of shapes by name, got int"),
-        ({"policy": "damped"}, "policy= a function"),
+        ({"policy": "damped"}, "policy=, a function"),
         ({"policy": damped, "control": "pd"}, "either control= or policy="),
     ]
     for options, words in wrong:
@@ -475,7 +475,7 @@ def test_a_file_where_the_folder_should_be(inside: bool, tmp_path: Path) -> None
     file.write_text("mine")
     twice = lw.trace(lambda x: 2.0 * x, {"x": 2}, name="twice")
     for what in ([twice], [lw.forward_dynamics, lw.robots.arm()], [{"f": twice}]):
-        with pytest.raises(lw.LinkworkError, match=r"several files into a folder: '.*taken' is a file"):
+        with pytest.raises(lw.LinkworkError, match=r"a folder for several files; '.*taken' is a file"):
             lw.export_c(*what, file / "c" if inside else file, name="f")
     with pytest.raises(lw.LinkworkError, match="expected a path, got int"):
         lw.export_c(twice, 3)

@@ -57,7 +57,7 @@ def test_excited_parameters_are_better_known() -> None:
         ({"upper": [1.0, 2.0]}, "upper: expected"),
         ({"sigma_tau": -1.0}, "sigma_tau: expected"),
         ({"parameters": "delay"}, "delays"),
-        ({"parameters": "frame_placement"}, "no motion tells"),
+        ({"parameters": "frame_placement"}, "no motion is informative"),
         ({"model": lw.robots.four_bar()}, "expected a tree"),
     ],
 )

@@ -95,7 +95,7 @@ def hybrid_dynamics_derivatives(
         return solved.hybrid_dynamics_derivatives(recursion, mask)
 
     def by_residual(by: Changed) -> Any:
-        change = by(lambda m, q, v, acceleration, f_ext: inverse_dynamics.body(m, q, v, acc, f_ext))
+        change = by(lambda m, q, v, given, f_ext: inverse_dynamics.body(m, q, v, acc, f_ext))
         return by_columns(lambda columns: solution.hybrid_change(model, q, mask, columns), change)
 
     return by_names(model, wrt, arrays, analytic, by_residual)
