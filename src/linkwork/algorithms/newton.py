@@ -12,11 +12,11 @@ import numpy as np
 from linkwork.compiler.ir.functions import absolute, exponent, loop, maximum, minimum, where
 from linkwork.spatial import is_zero
 
-STEPS = 50
-LARGEST_STEP = 0.5  # [rad, or sizes of the loop]
+MAX_NEWTON_ITERATIONS = 50
+MAX_STEP = 0.5  # [rad, or sizes of the loop]
 CLOSURE_TOL = 1e-13  # residual of a state that is returned as it is [rad, or sizes of the loop]
-EXACT = 1e-15  # residual that steps go on to, while they make it smaller
-SINGLE = 1e7  # how much more all this is in single precision
+EXACT_TOL = 1e-15  # residual that steps go on to, while they make it smaller
+SINGLE_PRECISION_FACTOR = 1e7  # how much more all this is in single precision
 
 Direction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # q -> residual φ, Newton direction
 Retraction = Callable[[np.ndarray, np.ndarray], np.ndarray]  # q, step -> q
@@ -40,7 +40,7 @@ def newton(
     steps leave alone, so its derivative is that of the solution (see `loop`).
     """
     n = len(start)
-    exact = (EXACT / CLOSURE_TOL) * closed
+    exact = (EXACT_TOL / CLOSURE_TOL) * closed
 
     def step(state: np.ndarray) -> tuple[np.ndarray, Any]:
         best = state[:n]
@@ -51,19 +51,21 @@ def newton(
         residual = one_norm(phi)
         scaled = move * (1.0 / units)
         better = residual < best_residual
-        goal = where(
-            better & (best_residual < np.inf), exact, closed
-        )  # near rounding errors, a step that does not help is the last
+        # near rounding errors, a step that does not help is the last
+        goal = where(better & (best_residual < np.inf), exact, closed)
         best = where(better, q, best)
         best_residual = where(better, residual, best_residual)
         again = (best_residual > goal) & (residual + one_norm(scaled) < np.inf)
         size = infinity_norm(scaled)
-        ahead = retract(q, move * minimum(LARGEST_STEP / maximum(size, 1e-300), 1.0))
-        way = way + where(again, minimum(size, LARGEST_STEP), 0.0)
+        ahead = retract(q, move * minimum(MAX_STEP / maximum(size, 1e-300), 1.0))
+        way = way + where(again, minimum(size, MAX_STEP), 0.0)
         return np.array([*best, *ahead, best_residual, way], dtype=object), again
 
     solution = loop(
-        step, np.array([*start, *start, np.inf, 0.0], dtype=object), limit=STEPS, newton=n if implicit else 0
+        step,
+        np.array([*start, *start, np.inf, 0.0], dtype=object),
+        limit=MAX_NEWTON_ITERATIONS,
+        newton=n if implicit else 0,
     )
     return solution[:n], solution[-1]
 
@@ -73,7 +75,7 @@ def tolerance(double: float, q: np.ndarray) -> Any:
     allows.
     """
     lowest = exponent(minimum(absolute(q[0]), 0.0))  # of zero: -1023 or -127
-    return where(lowest < -500.0, double, SINGLE * double)
+    return where(lowest < -500.0, double, SINGLE_PRECISION_FACTOR * double)
 
 
 def one_norm(x: Iterable[Any]) -> Any:

@@ -1,4 +1,8 @@
-"""Nodes of bodies that loops hold together, behind one cluster joint (Loops Sec. III)."""
+"""Nodes of bodies that loops hold together, behind one cluster joint (Loops Sec. III).
+
+With these nodes, `algorithms/tree/forward_dynamics.py` is the constraint-embedding articulated-body algorithm
+(Loops Alg. 1).
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from linkwork.spatial.factor import VanishingRow
 
 
 def articulated_body(nodes: TreeState[HingeNode], T: np.ndarray) -> np.ndarray:
-    """Return θ̈ under T, both (nv,) (SKO Alg. 6.1).
+    """Return θ̈ under T, both (nv,) (SKO Alg. 6.1; with the nodes of `sko/cluster.py`, Loops Alg. 1).
 
     α is relative to β, its value where θ̈ = 0: then a(k) = 0 and b(k) = M β + b.
     """
