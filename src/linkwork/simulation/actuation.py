@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.compiler.runtime.build import build_on
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.kinematics import frame_jacobian
 from linkwork.mechanism.names import printable
@@ -247,7 +248,8 @@ def as_rows(values: Any, batch: tuple[int, ...], row_shape: tuple[int, ...], who
         if x.shape[max(x.ndim - len(row_shape), 0) :] != row_shape:
             raise ValueError
         return np.broadcast_to(x, (*batch, *row_shape)).reshape(-1, *row_shape)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
+        reraise_signal(error)
         expected = ", ".join(map(str, (*batch, *row_shape)))
         raise ShapeError(
             f"simulate: {whose} has shape {np.shape(values)}, which cannot be broadcast to ({expected})"

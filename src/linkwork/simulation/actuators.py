@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import InactiveActuatorsWarning, ModelError, ShapeError
 from linkwork.functions.actuation import actuation, select_actuators
 from linkwork.functions.caller import caller_stacklevel
@@ -158,7 +159,8 @@ def _rows(values: Any, q: np.ndarray, count: int, label: str) -> np.ndarray:
         if x.shape[-1:] != (count,):
             raise ValueError
         return np.broadcast_to(x, expected)
-    except ValueError:
+    except ValueError as error:
+        reraise_signal(error)
         raise ShapeError(
             f"lw.Controls: {label}: expected an array that broadcasts to {expected}, got {x.shape}"
         ) from None

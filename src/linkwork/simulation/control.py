@@ -12,6 +12,7 @@ import numpy as np
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.compiler.ir.trace import trace
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import LinkworkError, ShapeError, TraceError
 from linkwork.functions.states import difference
 from linkwork.model import Model
@@ -101,6 +102,7 @@ def policy_control(model: Model, policy: Policy, inputs: Mapping[str, tuple[int,
         except LinkworkError:
             raise
         except Exception as error:
+            reraise_signal(error)
             raise TraceError(
                 f"rollout: policy cannot be traced ({type(error).__name__}: {error}): it gets symbols, and "
                 "must work on them with arithmetic and linkwork's functions; decisions are "

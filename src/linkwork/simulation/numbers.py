@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from linkwork.compiler.runtime.arguments import missing
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import DtypeError, TargetError
 
 P = ParamSpec("P")
@@ -27,6 +28,7 @@ def real_numbers(who: str, name: str, value: Any) -> np.ndarray:
             if problem is None:
                 return np.array(array, dtype=float)
         except (ValueError, TypeError) as error:
+            reraise_signal(error)
             message = "rows of different lengths" if "inhomogeneous" in str(error) else str(error)
             problem = f"cannot be read as an array ({message})"
     raise DtypeError(f"{who}: {name}: expected an array of real numbers, but it {problem}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.contact import rows as contact_rows
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.compile import check_dtype
@@ -168,7 +169,8 @@ def broadcast_forces(
         if forces.shape[-len(row_shape) :] != row_shape:
             raise ValueError
         return np.broadcast_to(forces, (*batch, *row_shape)).reshape(-1, *row_shape)
-    except ValueError:
+    except ValueError as error:
+        reraise_signal(error)
         raise ShapeError(
             f"rollout: {label}: expected a shape that broadcasts to {(*batch, *row_shape)}, got shape "
             f"{forces.shape}"
@@ -189,7 +191,8 @@ def broadcast_arrays(
             raise ShapeError(f"{caller}: {name}: expected shape (..., {expected}), got shape {x.shape}")
         try:
             batch = np.broadcast_shapes(batch, leading)
-        except ValueError:
+        except ValueError as error:
+            reraise_signal(error)
             names = ", ".join(checked)
             raise ShapeError(
                 f"{caller}: the leading dimensions of {names} cannot be broadcast: {leading} and {batch}"

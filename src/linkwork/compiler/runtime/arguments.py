@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.compiler.ir.program import Array
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import DtypeError, LinkworkError, OverlapError, ShapeError
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ def explain(kernel: Kernel, args: tuple[Any, ...], out: Any, error: Exception) -
     """Return an error that names the invalid argument, or the original error if all arguments are valid."""
     if isinstance(error, LinkworkError):
         return error
+    reraise_signal(error)
     try:
         check_call(kernel, args, out)
     except LinkworkError as explanation:
+        reraise_signal(explanation)
         return explanation
     return error
 
@@ -59,7 +62,8 @@ def check_call(kernel: Kernel, args: tuple[Any, ...], out: Any) -> tuple[int, ..
     batches = [a.shape[: a.ndim - len(s.shape)] for s, a in zip(inputs, arrays, strict=True)]
     try:
         batch = np.broadcast_shapes(*batches)
-    except ValueError:
+    except ValueError as error:
+        reraise_signal(error)
         pairs = ", ".join(f"{s.name} {b}" for s, b in zip(inputs, batches, strict=True))
         raise ShapeError(f"{kernel.name}: the batch shapes do not broadcast: {pairs}") from None
     output_dimensions = sum(len(spec.shape) for spec in outputs)
@@ -94,6 +98,7 @@ def numbers(kernel: Kernel, spec: Array, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
     except Exception as error:
+        reraise_signal(error)
         raise ShapeError(f"{kernel.name}: {spec.name} is not an array: {error}") from None
     fitting = np.can_cast(array.dtype, kernel.dtype, "same_kind") and array.dtype != object
     # NumPy converts Python numbers to the kernel's dtype, and an empty array has no digits to lose
@@ -199,9 +204,12 @@ def _entries_meet(axes: list[tuple[int, int]], itemsize: int) -> bool:
 
 def is_on_gpu(value: Any) -> bool:
     """Return True for an array on a GPU."""
+    if type(value) in _PLAIN:
+        return False
     try:
-        return type(value) not in _PLAIN and hasattr(value, "__cuda_array_interface__")
-    except Exception:  # a property of a foreign class may raise anything
+        return hasattr(value, "__cuda_array_interface__")
+    except Exception as error:  # a property of a foreign class may raise anything
+        reraise_signal(error)
         return True
 
 

@@ -49,6 +49,7 @@ from linkwork.compiler.runtime.cache_files import (
     lock_file,
     parse_entry,
 )
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import CacheError
 
 LIMIT_BYTES = 512 << 20
@@ -141,6 +142,7 @@ class Cache:
                 trusted=trusted,
             )
         except (OSError, RuntimeError, ValueError) as reason:  # also without a home or working folder
+            reraise_signal(reason)
             cache = cls(None)
             cache.disabled_reason = str(reason)
             return cache
@@ -166,6 +168,7 @@ class Cache:
         try:
             return self._read(path, key, refresh=not self.read_only)
         except Exception as error:  # of any kind, MemoryError included
+            reraise_signal(error)
             if not isinstance(error, FileNotFoundError):
                 removed = isinstance(error, BadFileError) and not self.read_only and self._remove(path)
                 self._note(
@@ -200,6 +203,7 @@ class Cache:
                 self._remove(temp)
                 raise
         except Exception as error:
+            reraise_signal(error)
             self._note(f"A kernel was not stored in {self.folder}: {error_text(error)}.")
             return False
         self._enforce_limit(keep=key)
@@ -251,6 +255,7 @@ class Cache:
         except FileNotFoundError:
             return False  # not created yet
         except OSError as error:
+            reraise_signal(error)
             problem = str(error)
         if problem is None:
             return True
@@ -280,8 +285,10 @@ class Cache:
                 raise BadFileError(f"its {info.st_size} bytes are over the limit of the cache")
             entry = parse_entry(key, info.st_size, file)
             if refresh and abs(time.time() - info.st_mtime) > REFRESH_SECONDS:
-                with contextlib.suppress(OSError):
+                try:
                     os.utime(file.fileno() if os.utime in os.supports_fd else path)
+                except OSError as error:
+                    reraise_signal(error)
         return entry
 
     def _check(self, report: Callable[[str], None]) -> list[Listed]:
@@ -291,6 +298,7 @@ class Cache:
             try:
                 good.append(file._replace(header=self._read(file.path, file.key).header))
             except Exception as error:
+                reraise_signal(error)
                 if not isinstance(error, FileNotFoundError):  # removed meanwhile by another process
                     report(f"The file {file.path} is bad: {error_text(error)}.")
         return good
@@ -308,6 +316,7 @@ class Cache:
                         info = path.lstat()
                         files.append(Listed(match[1], path, info.st_size, info.st_mtime))
         except (OSError, MemoryError) as error:
+            reraise_signal(error)
             self._note(f"The folder {self.folder} could not be listed: {error_text(error)}.")
         return sorted(files, key=lambda file: file.used)
 
@@ -328,6 +337,7 @@ class Cache:
             path.unlink(missing_ok=True)
             return True
         except OSError as error:
+            reraise_signal(error)
             self._note(f"The file {path} could not be removed: {error}.")
             return False
 

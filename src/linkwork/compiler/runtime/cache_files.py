@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -12,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import CacheError
 
 try:
@@ -84,8 +84,10 @@ def parse_entry(key: str, size: int, file: BinaryIO) -> Entry:
     if digest.digest() != stored_digest:
         raise BadFileError("it is truncated, altered or of another key (its digest does not match)")
     header = None
-    with contextlib.suppress(ValueError, RecursionError):
+    try:
         header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reraise_signal(error)
     if not isinstance(header, dict):
         raise BadFileError("its header or lengths are invalid")
     return Entry(header, blob)
@@ -98,7 +100,8 @@ def lock_file(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
-    except OSError:
+    except OSError as error:
+        reraise_signal(error)
         return False
 
 
@@ -111,7 +114,8 @@ def is_abandoned(file: Listed) -> bool:
         return False
     try:
         descriptor = os.open(file.path, os.O_RDONLY | SAFE_FLAGS)
-    except OSError:
+    except OSError as error:
+        reraise_signal(error)
         return False
     try:
         return lock_file(descriptor)

@@ -18,6 +18,7 @@ from weakref import WeakSet
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.runtime.cache import Cache, make_key
 from linkwork.compiler.runtime.native import Code
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.compiler.runtime.source import code_digest
 from linkwork.compiler.targets.cpu import (
     NDARRAY_DATA,
@@ -122,7 +123,8 @@ def _ensure_memory(size: int) -> None:
     required = (32 << 20) + 64 * size  # more than any measured program needed
     try:
         mmap.mmap(-1, required).close()  # never touched, so it costs nothing
-    except (OSError, MemoryError, ValueError):
+    except (OSError, MemoryError, ValueError) as error:
+        reraise_signal(error)
         raise TargetError(
             f"out of memory: LLVM may need {required >> 20} MB, which this process cannot allocate"
         ) from None
@@ -329,7 +331,8 @@ class Background:
         self._thread = threading.Thread(target=self._work, name="linkwork-compiler", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:  # thread limit reached, or the interpreter is exiting
+        except RuntimeError as error:  # thread limit reached, or the interpreter is exiting
+            reraise_signal(error)
             self._thread = None
         return self._thread is not None
 

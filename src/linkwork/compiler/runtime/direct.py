@@ -140,25 +140,41 @@ def large_text(kernel: Kernel, names: list[str]) -> str:
 def recycled_results(kernel: Kernel, args: tuple[Any, ...]) -> tuple[np.ndarray | None, ...]:
     """Return arrays of the pool for the results of a call; None each if they are small or it is invalid."""
     none = (None,) * len(kernel.outputs)
-    try:
-        batch = np.broadcast_shapes(
-            *(_leading(value, len(spec.shape)) for value, spec in zip(args, kernel.inputs, strict=True))
-        )
-    except ValueError:  # the ufunc raises the error
-        return none
+    batch: tuple[int, ...] = ()
+    for value, spec in zip(args, kernel.inputs, strict=True):
+        merged = _broadcast(batch, _leading(value, len(spec.shape)))
+        if merged is None:  # the ufunc converts the argument or raises the error
+            return none
+        batch = merged
     largest = max(spec.size for spec in kernel.outputs)
     if math.prod(batch) * largest * np.dtype(kernel.dtype).itemsize < MIN_BYTES:
         return none
     return POOL.arrays([(*batch, *spec.shape) for spec in kernel.outputs], kernel.dtype)
 
 
-def _leading(value: Any, dimensions: int) -> tuple[int, ...]:
-    """Return the batch shape of an argument; raise ValueError unless it is a plain array or a number."""
+def _leading(value: Any, dimensions: int) -> tuple[int, ...] | None:
+    """Return the batch shape of an argument, or None unless it is a plain array or a number."""
     if type(value) is np.ndarray and value.ndim >= dimensions:
         return value.shape[: value.ndim - dimensions]
     if type(value) in _SCALARS and dimensions == 0:
         return ()
-    raise ValueError
+    return None
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return the common shape of two shapes, or None if there is none.
+
+    `numpy.broadcast_shapes` raises ValueError, which an exception of a signal handler may also be.
+    """
+    if b is None or a == b or not a:
+        return b
+    if len(a) < len(b):
+        a, b = b, a
+    start = len(a) - len(b)
+    merged = [n if m == 1 else m for m, n in zip(a[start:], b)]
+    if any(n not in (1, m) for m, n in zip(merged, b)):
+        return None
+    return (*a[:start], *merged)
 
 
 @cache

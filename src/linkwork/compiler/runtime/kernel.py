@@ -38,6 +38,7 @@ from linkwork.compiler.runtime.compiler import (
 from linkwork.compiler.runtime.direct import make_call, make_direct
 from linkwork.compiler.runtime.native import Code, keep_with, make_gufunc
 from linkwork.compiler.runtime.progress import Progress
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.compiler.runtime.threads import TABLE_ADDRESS, BatchSplitter
 from linkwork.compiler.runtime.unfinished import Unfinished, quick_key
 from linkwork.compiler.targets.cpu import EXPORTS, Machine, arrangement, host
@@ -325,6 +326,7 @@ def _optimiser(
             if _store(kernel, objects, key, machine, cache):
                 unfinished.forget()
         except Exception as failure:  # raised by wait(); the quick code remains usable
+            reraise_signal(failure)
             kernel._settle(failure)
 
     return optimise
@@ -352,7 +354,8 @@ def _find(key: str, machine: Machine, cache: Cache) -> Kernel | None:
         if stored is not None:
             try:
                 return _load_kernel(stored, tier, machine)
-            except Exception:  # intact, but of another version: build it again
+            except Exception as error:  # intact, but of another version: build it again
+                reraise_signal(error)
                 continue
     return None
 

@@ -11,6 +11,8 @@ import threading
 import time
 from types import TracebackType
 
+from linkwork.compiler.runtime.signals import reraise_signal
+
 FIRST_MESSAGE_SECONDS = 2.0  # delay of the first message
 MESSAGE_INTERVAL_SECONDS = 1.0  # between messages, which replace each other on a terminal
 
@@ -46,7 +48,8 @@ class Progress:
             self._thread = threading.Thread(target=self._watch, name="linkwork progress", daemon=True)
             try:
                 self._thread.start()
-            except RuntimeError:  # thread limit reached: show no progress
+            except RuntimeError as error:  # thread limit reached: show no progress
+                reraise_signal(error)
                 self._thread = None
         return self
 

@@ -7,7 +7,6 @@ that is larger, and reused for results of their size.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import mmap
 import os
@@ -17,6 +16,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+from linkwork.compiler.runtime.signals import reraise_signal
 
 MIN_BYTES = 1 << 19  # smaller arrays use NumPy's allocator, which is fast for them
 KEEP_BYTES = 1 << 26  # limit of unused blocks
@@ -30,7 +31,7 @@ MAX_WASTE = 1.25  # ratio of a block to the smallest result that reuses it
 class Lease(weakref.ref[Any]):
     """Reference to an array of bytes on a block, which outlives the array."""
 
-    memory: Memory
+    memory: Memory | None = None  # None if an exception, such as Ctrl-C, came before it was set
 
 
 class Memory(mmap.mmap):
@@ -98,10 +99,12 @@ class ResultPool:
         while self._returned:
             try:
                 lease = self._returned.popleft()
-            except IndexError:  # another thread was first
+            except IndexError as error:  # another thread was first
+                reraise_signal(error)
                 break
-            lease.memory.lease = None  # they refer to each other
-            self._keep(lease.memory)
+            if lease.memory is not None:
+                lease.memory.lease = None  # they refer to each other
+                self._keep(lease.memory)
 
     def _keep(self, memory: Memory) -> None:
         """Keep a block for later results, or free it."""
@@ -113,7 +116,8 @@ class ResultPool:
         while self._kept_bytes() > self._limit:
             try:
                 unused.pop(0)
-            except IndexError:  # another thread was first
+            except IndexError as error:  # another thread was first
+                reraise_signal(error)
                 break
 
     def _take(self, size: int) -> Memory:
@@ -122,17 +126,20 @@ class ResultPool:
             if size <= len(memory) <= largest:
                 try:
                     self._unused.remove(memory)
-                except ValueError:  # another thread was first
+                except ValueError as error:  # another thread was first
+                    reraise_signal(error)
                     continue
                 return memory
         size += -size % GRANULARITY
         try:
             return _map_memory(size)
-        except OSError:
+        except OSError as error:
+            reraise_signal(error)
             self.release()
         try:
             return _map_memory(size)
         except OSError as error:
+            reraise_signal(error)
             raise MemoryError(f"cannot allocate {size} bytes for a result: {error.strerror}") from None
 
 
@@ -142,8 +149,10 @@ def _map_memory(size: int) -> Memory:
         return Memory(-1, size)
     memory = Memory(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without them
+        try:
             memory.madvise(mmap.MADV_HUGEPAGE)
+        except OSError as error:  # a kernel without them
+            reraise_signal(error)
     return memory
 
 
@@ -153,7 +162,8 @@ def _available_bytes() -> float:
         with open("/proc/meminfo", encoding="ascii") as file:
             line = next(line for line in file if line.startswith("MemAvailable"))
         return 1024.0 * float(line.split()[1])
-    except (OSError, StopIteration, ValueError, IndexError):
+    except (OSError, StopIteration, ValueError, IndexError) as error:
+        reraise_signal(error)
         return math.inf
 
 

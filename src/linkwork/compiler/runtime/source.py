@@ -10,6 +10,8 @@ from importlib.machinery import ModuleSpec
 from types import CodeType
 from typing import Any
 
+from linkwork.compiler.runtime.signals import reraise_signal
+
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -24,7 +26,8 @@ def code_digest(packages: Iterable[str], package: str = PACKAGE) -> str | None:
         name = package if path == "." else f"{package}.{path.replace('/', '.')}"
         try:
             parts = dict(_modules(_spec(name, package)))
-        except Exception:  # foreign loaders may fail in any way
+        except Exception as error:  # foreign loaders may fail in any way
+            reraise_signal(error)
             return None
         loaded = {known for known in sys.modules if known == name or known.startswith(f"{name}.")}
         if not parts or not loaded <= parts.keys():  # the loader does not list all modules that it loads
@@ -68,8 +71,8 @@ def _code(spec: ModuleSpec) -> bytes:
     if hasattr(loader, "get_data") and hasattr(loader, "get_filename"):
         try:
             return b"file " + loader.get_data(loader.get_filename(spec.name))
-        except (OSError, ImportError):
-            pass  # frozen: the file name is that of the build machine
+        except (OSError, ImportError) as error:
+            reraise_signal(error)  # frozen: the file name is that of the build machine
     code = loader.get_code(spec.name)
     if code is None:
         raise ImportError(spec.name)

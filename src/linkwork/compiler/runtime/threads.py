@@ -13,13 +13,14 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, partial
 from itertools import starmap
 
 import numpy as np
 
 from linkwork.compiler.runtime.native import LoopFunction, address_of
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.compiler.targets.cpu import share
 from linkwork.errors import LinkworkError
 
@@ -81,10 +82,13 @@ class _Pool:
 
     def submit(self, jobs: Sequence[Callable[[], None]]) -> None:
         """Run jobs eventually, each in its own thread, or in fewer threads if no more can be started."""
-        with suppress(RuntimeError):
-            while self._size < len(jobs):
+        while self._size < len(jobs):
+            try:
                 _thread.start_new_thread(self._serve, ())
-                self._size += 1
+            except RuntimeError as error:
+                reraise_signal(error)
+                break
+            self._size += 1
         for job in jobs[: self._size]:
             self._jobs.put(job)
 
@@ -203,9 +207,14 @@ class _Batch:
         self._drain()
         for number in range(self._count):
             while self._helpers.setdefault(number, "done") != "done":
-                with suppress(queue.Empty):
-                    self._wake.get(timeout=0.1)
+                self._wait()
         self.finished = True
+
+    def _wait(self) -> None:
+        try:
+            self._wake.get(timeout=0.1)
+        except queue.Empty as error:
+            reraise_signal(error)
 
     def _help(self, number: int) -> None:
         if self._helpers.setdefault(number, "working") == "done":

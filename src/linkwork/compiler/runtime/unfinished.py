@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from linkwork.compiler.runtime.cache import Cache, make_key
 from linkwork.compiler.runtime.compiler import join_objects, split_objects
+from linkwork.compiler.runtime.signals import reraise_signal
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Unfinished:
             size = stored.header["texts"]
             texts = zlib.decompress(stored.blob[len(stored.blob) - size :]).decode().split("\0")
             return split_objects(stored.header, stored.blob[: len(stored.blob) - size]), texts
-        except Exception:  # intact, but of another version
+        except Exception as error:  # intact, but of another version
+            reraise_signal(error)
             return None
 
     def store(self, objects: Sequence[bytes], texts: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from linkwork.compiler.ir.program import DTYPES
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.compiler.runtime.arguments import is_on_gpu
 from linkwork.compiler.runtime.build import TARGETS
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.constraints import total, user_constraints
 from linkwork.errors import LinkworkError
 from linkwork.model import Model
@@ -64,7 +65,8 @@ def as_numbers(value: Any) -> np.ndarray:
         return (
             np.array(np.nan) if array.dtype.kind == "c" else array.astype(float)
         )  # real parts alone are not what was meant
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        reraise_signal(error)
         return np.array(np.nan)
 
 
@@ -78,7 +80,8 @@ def on_host(value: Any) -> Any:
 def has_symbols(value: Any) -> bool:
     try:
         array = np.asarray(value)  # no copy of an array of numbers, however large
-    except Exception:
+    except Exception as error:
+        reraise_signal(error)
         return False  # no array: the kernel says which argument it is
     if array.dtype != object:
         return False

@@ -17,6 +17,7 @@ from linkwork.compiler.ir.program import DTYPES, Program
 from linkwork.compiler.runtime.arguments import is_on_gpu
 from linkwork.compiler.runtime.build import build_on, check_target
 from linkwork.compiler.runtime.constant import ConstantKernel
+from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.engine import parameter_names
 from linkwork.functions.engine.call_arguments import has_symbols, resolve_device
@@ -102,11 +103,13 @@ class ModelFunction(TracedFunction):
         if not named and len(args) == self._arity:
             try:
                 direct = model.cache[self]
-            except (KeyError, AttributeError, TypeError):
+            except (KeyError, AttributeError, TypeError) as error:
+                reraise_signal(error)
                 return self._call(model, args, named)  # the first call, or no model
             try:
                 return direct(*args)
-            except TypeError:
+            except TypeError as error:
+                reraise_signal(error)
                 if not any(map(has_symbols, args)) and not any(map(is_on_gpu, args)):
                     raise
         return self._call(model, args, named)
@@ -174,7 +177,8 @@ class ModelFunction(TracedFunction):
             key = None  # an iterator is empty the next time
         try:
             kernel = model.cache.get(key)
-        except TypeError:  # an option that cannot be hashed, such as a list of names
+        except TypeError as error:  # an option that cannot be hashed, such as a list of names
+            reraise_signal(error)
             key = None
             kernel = None
         if kernel is None:
@@ -241,6 +245,7 @@ class ModelFunction(TracedFunction):
         try:
             kernel = model.kernels.get(key)
         except TypeError as error:
+            reraise_signal(error)
             raise LinkworkError(f"{self.__name__}: options: expected hashable values: {error}") from None
         if kernel is None:
             if self._checks.warn is not None:
@@ -270,7 +275,8 @@ class ModelFunction(TracedFunction):
             return None
         try:
             return self.normalize_options(model, {})
-        except LinkworkError:  # such as contacts of a model without shapes
+        except LinkworkError as error:  # such as contacts of a model without shapes
+            reraise_signal(error)
             return None
 
 
