@@ -13,39 +13,29 @@ and a source decide the errors.
 from __future__ import annotations
 
 import argparse
-import ast
 import difflib
-import hashlib
-import json
 import os
 import random
 import re
-import resource
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from math import log, sqrt
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from subprocess import TimeoutExpired
+from typing import NamedTuple
 
+from forked_tests import Run, run_pytest
 from mutations import Mutation, apply, changes_meaning, mutations
+from related_tests import RECORDS, ROOT, SOURCE, Suite, node_of, record_of
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = "src/linkwork"
 COPIED = ("src", "tests", "tools", "docs", "bench", "pyproject.toml", "README.md", "CONTRIBUTING.md", "SECURITY.md",
           "CHANGELOG.md", "Makefile", "LICENSE")  # fmt: skip
-UNREACHED = ("runtime/cuda/", "commands/bench/")  # that no test runs without a GPU, and measurements
-RECORDS = ROOT / "build/mutants"
-MOVED = 0  # stands for the lines of a file that has changed since they were measured
-PATIENCE = 10  # seconds of wall time for each of processor time, on a busy machine
+UNREACHED = ("compiler/runtime/cuda/", "cli/bench.py")  # that no test runs without a GPU, and measurements
 
 
 class Planted(NamedTuple):
@@ -62,132 +52,6 @@ class Verdict(NamedTuple):
     note: str = ""
 
 
-class Suite:
-    """Which quick tests may notice an error."""
-
-    def __init__(self, patterns: list[str]) -> None:
-        self.files = sorted({path for pattern in patterns for path in (ROOT / "tests").rglob(pattern)})
-        self.seconds: dict[str, float] = {}
-        self.failed: set[str] = set()  # without an error
-        self.passed: set[str] = set()
-        self.lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        self.measured: set[str] = set()
-        for path in self.files:
-            record = record_of(path)
-            if record.exists():
-                self._add(json.loads(record.read_text()))
-                self.measured.add(node_of(path))
-        self.names = Names(self.files)
-
-    def _add(self, record: dict[str, Any]) -> None:
-        self.seconds |= record["seconds"]
-        self.failed |= set(record["failed"])
-        for file, lines in record["lines"].items():
-            path = ROOT / SOURCE / file
-            same = path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == record["digests"][file]
-            for line, names in lines.items():
-                self.lines[file][int(line) if same else MOVED].update(names)
-
-    def related(self, file: str, line: int, seconds: float, files: int) -> list[str]:
-        """The tests and test files that may notice an error in a line, those that are likely to first: tests
-        of up to so many seconds, and so many files that were not measured.
-        """
-        of_file = self.lines.get(file, {})
-        of_line = of_file.get(line, set()) | of_file.get(MOVED, set())
-        of_line = of_line or set().union(*of_file.values())  # a module's own lines are executed by its import
-        touched = Counter(name for names in of_file.values() for name in names)
-        likely = sorted(of_line, key=lambda name: (self.seconds[name] / touched[name], name))
-        chosen = []
-        spent = 0.0
-        for name in likely:
-            if name not in self.failed and spent + self.seconds[name] <= seconds:
-                chosen.append(name)
-                spent += self.seconds[name]
-        unmeasured = [name for name in self.names.ranked(file, line) if name not in self.measured]
-        return [
-            name for name in chosen + unmeasured[:files] if not {name, name.partition("::")[0]} & self.failed
-        ]
-
-
-class Names:
-    """Names that test files and modules share, by which tests of a module are guessed."""
-
-    def __init__(self, files: list[Path]) -> None:
-        self.tests = {node_of(path): words(node_of(path) + path.read_text()) for path in files}
-        self.rarity = Counter(word for names in self.tests.values() for word in names)
-        self.sources = {
-            path.relative_to(ROOT / SOURCE).as_posix(): path.read_text()
-            for path in sorted((ROOT / SOURCE).rglob("*.py"))
-        }
-
-    def ranked(self, file: str, line: int) -> list[str]:
-        """All test files, those first that share the rarest names with the definitions around a line, its
-        module and the modules that import it.
-        """
-        weights: dict[str, float] = defaultdict(float)
-        for name in definitions(self.sources[file], line):
-            weights[name] += 4.0
-        imported = {file}
-        for weight in (1.0, 0.5, 0.25):
-            for each in imported:
-                for name in (Path(each).stem, *Path(each).parts[:-1], *definitions(self.sources[each])):
-                    weights[name] = max(weights[name], weight)
-            modules = [f"linkwork.{each.removesuffix('.py').replace('/', '.')}" for each in imported]
-            imported = {
-                other
-                for other, text in self.sources.items()
-                if not other.endswith("__init__.py")
-                and any(f"{module} import" in text or f"import {module}" in text for module in modules)
-            }
-        folders, stem = split_name(Path(file))
-        count = len(self.tests)
-        scores = {}
-        for test, names in self.tests.items():
-            shared = sum(weights[name] * log(count / self.rarity[name]) for name in weights.keys() & names)
-            test_folders, test_stem = split_name(Path(test))
-            alike = len(folders & test_folders) + 3 * len(stem & test_stem)
-            scores[test] = (1.0 + alike) * shared / sqrt(len(names))
-        return sorted(scores, key=lambda test: (-scores[test], test))
-
-
-def split_name(path: Path) -> tuple[set[str], set[str]]:
-    """The words in the names of a file's folders, and in its own, in the singular."""
-    folders, stem = (
-        {word.rstrip("s") for word in re.split("[/_]", text)} for text in (str(path.parent), path.stem)
-    )
-    return folders, stem
-
-
-def words(text: str) -> set[str]:
-    """The names in a text."""
-    return set(re.findall(r"[A-Za-z_]\w+", text))
-
-
-def definitions(source: str, line: int | None = None) -> list[str]:
-    """The names of functions and classes that a module defines, or of those around a line."""
-    return [
-        node.name
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        and (line is None or node.lineno <= line <= (node.end_lineno or 0))
-        and not node.name.startswith("__")
-    ]
-
-
-def node_of(path: Path) -> str:
-    """A test file as pytest names it."""
-    return path.relative_to(ROOT).as_posix()
-
-
-def record_of(path: Path) -> Path:
-    """Where it is kept what the tests of a file execute."""
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    return (
-        RECORDS
-        / f"{path.relative_to(ROOT / 'tests').with_suffix('').as_posix().replace('/', '.')}.{digest}.json"
-    )
-
-
 def measure(files: list[Path], copy: Path) -> None:
     """Record what the tests of files execute, unless it is recorded."""
     RECORDS.mkdir(parents=True, exist_ok=True)
@@ -201,23 +65,14 @@ def measure(files: list[Path], copy: Path) -> None:
         run_tests(copy, [node_of(path)], LINKWORK_LINES=str(record))
 
 
-def run_tests(
-    copy: Path, files: list[str], most: int = 3600, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run_tests(copy: Path, files: list[str], most: int = 3600, **environment: str) -> Run:
     """Run quick tests of a copy, up to the first that fails if their order is given; `most` seconds of
     processor time.
     """
-    paths = os.pathsep.join(
-        map(str, (copy / "src", copy / "tools", *filter(None, [os.environ.get("PYTHONPATH")])))
-    )
-    env = {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0", **environment}
-    options = ["-p", "executed_lines", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no", "-rfE"]
+    options = ["-p", "executed_lines", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no", "-rfE",
+               "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
     first = ["-x"] if "LINKWORK_ORDER" in environment else []
-    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (most, most))
-    command = [sys.executable, "-m", "pytest", *options, *first, *files]
-    return subprocess.run(
-        command, cwd=copy, env=env, capture_output=True, text=True, timeout=PATIENCE * most, preexec_fn=limit
-    )
+    return run_pytest(copy, [*options, *first, *files], most, environment)
 
 
 def copied(folder: Path) -> Path:
@@ -263,7 +118,7 @@ def verdict(planted: Planted, copy: Path, suite: Suite, seconds: float, files: i
         try:
             write(path, apply(source, planted.mutation))
             done = run_in_order(names, suite.failed, copy, int(60 + 5 * seconds))
-        except subprocess.TimeoutExpired:
+        except TimeoutExpired:
             return Verdict("undecided", f"time limit, {note}")
         finally:
             write(path, source)
@@ -271,7 +126,9 @@ def verdict(planted: Planted, copy: Path, suite: Suite, seconds: float, files: i
             return Verdict("survived", note)
         if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             return Verdict("undecided", f"time limit, {note}")
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+\.py.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+\.py.*?)(?: - .*)?$", done.output, re.MULTILINE)
+        if not failed and done.returncode == 1:
+            raise RuntimeError(f"pytest did not run:\n{done.output}")
         if not failed:
             return Verdict("found", f"pytest ended with {done.returncode}")
         if failed[0] not in suite.passed:
@@ -282,9 +139,7 @@ def verdict(planted: Planted, copy: Path, suite: Suite, seconds: float, files: i
         return Verdict("found", failed[0])
 
 
-def run_in_order(
-    names: list[str], excluded: set[str], copy: Path, most: int
-) -> subprocess.CompletedProcess[str]:
+def run_in_order(names: list[str], excluded: set[str], copy: Path, most: int) -> Run:
     """Run tests and test files in this order, up to the first that fails."""
     order = copy / "order.txt"
     order.write_text("\n".join([*names, *(f"-{name}" for name in sorted(excluded))]))
@@ -325,6 +180,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="linkwork-mutants-") as folder:
         # kernels of programs that errors do not change are compiled once: the cache's key holds the compiler
         os.environ["LINKWORK_CACHE"] = f"{folder}/linkwork-tests-cache"
+        os.environ["PYTHONHASHSEED"] = "0"
         copies: SimpleQueue[Path] = SimpleQueue()
         for k in range(args.workers):
             copies.put(copied(Path(folder) / str(k)))
