@@ -114,6 +114,42 @@ def test_integrate_and_difference(joint: Joint, rng: np.random.Generator, size: 
     assert close([*axial(V), *V[:3, 3]], joint.subspace(q) @ v, 2e-5)
 
 
+@every
+@common
+@given(seeds)
+def test_lines_that_do_not_bend_with_the_axes_of_the_child(joint: Joint, rng: np.random.Generator) -> None:
+    """Velocity ξ, constant in fixed axes, leads along s -> integrate(q, straight(s ξ)), whose velocity is
+    turned(s ξ, ξ). It changes as `turning` says, and `chord` finds ξ again.
+    """
+    if joint.nq == 0:
+        return
+    q = joint.random(rng)
+    xi = rng.normal(size=joint.nv)
+    xi *= 2.0 / max(1.0, float(np.linalg.norm(xi)))
+    s = rng.uniform(0.1, 1.0)
+
+    def along(s: np.ndarray) -> np.ndarray:
+        return np.asarray(joint.integrate(q, joint.straight(s[0] * xi)))
+
+    there, rate = lw.jvp_of(along, np.array([s]), np.ones(1))
+    v = joint.turned(s * xi, xi)
+    assert close(rate, joint.rate(numbers(there), numbers(v)), 1e-10)
+    assert close(joint.chord(q, numbers(there)), s * xi, 1e-10)
+    assert close(joint.straight(joint.chord(q, numbers(there))), joint.difference(q, numbers(there)), 1e-10)
+    bent = joint.turning(v)
+    change = lw.jvp_of(lambda s: joint.turned(s[0] * xi, xi), np.array([s]), np.ones(1))[1]
+    assert close(numbers(change) + (0.0 if bent is None else numbers(bent)), np.zeros(joint.nv), 1e-10)
+
+
+@every
+def test_units_of_velocities(joint: Joint) -> None:
+    """Scaled by them, motions of the child are of size one where lengths are counted in `length`."""
+    length = 0.37
+    S = numbers(joint.subspace(joint.neutral())) * joint.units(length)
+    S[3:] /= length
+    assert close(np.linalg.norm(S, axis=0), np.ones(joint.nv), 1e-14)
+
+
 @pytest.mark.parametrize("off", [1e-6, 4.4e-8])
 @pytest.mark.parametrize("kind", [Revolute, Prismatic, partial(Helical, 0.1), Cylindrical, Planar])
 def test_an_axis_close_to_a_coordinate_axis_stays_where_it_is(kind: Callable[..., Joint], off: float) -> None:
