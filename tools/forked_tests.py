@@ -53,6 +53,7 @@ def _pytest(
     paths = [str(copy / "src"), str(copy / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ.update({**environment, "PYTHONPATH": os.pathsep.join(paths)})
     sys.path[:] = [*paths, *(path for path in sys.path if not path.endswith("/tools"))]
+    sys.dont_write_bytecode = False  # modules that stay as they are shall be compiled once
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     import pytest
 

@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from subprocess import TimeoutExpired
@@ -69,7 +70,7 @@ def run_tests(copy: Path, files: list[str], most: int = 3600, **environment: str
     """Run quick tests of a copy, up to the first that fails if their order is given; `most` seconds of
     processor time.
     """
-    options = ["-p", "executed_lines", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no", "-rfE",
+    options = ["-p", "executed_lines", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no", "-rfE", "-p", "no:randomly",
                "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
     first = ["-x"] if "LINKWORK_ORDER" in environment else []
     return run_pytest(copy, [*options, *first, *files], most, environment)
@@ -174,12 +175,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of measured tests for each error")
     parser.add_argument("--files", type=int, default=8, help="most test files that were not measured")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--skip", type=int, default=0, help="so many of the errors, which were judged before")
     args = parser.parse_args()
     verdicts = Counter[str]()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="linkwork-mutants-") as folder:
         # kernels of programs that errors do not change are compiled once: the cache's key holds the compiler
-        os.environ["LINKWORK_CACHE"] = f"{folder}/linkwork-tests-cache"
+        if "linkwork-tests-" not in os.environ.get("LINKWORK_CACHE", ""):
+            os.environ["LINKWORK_CACHE"] = f"{folder}/linkwork-tests-cache"
         os.environ["PYTHONHASHSEED"] = "0"
         copies: SimpleQueue[Path] = SimpleQueue()
         for k in range(args.workers):
@@ -189,6 +192,7 @@ def main() -> None:
             measure(Suite(args.tests).files, first)
             copies.put(first)
         suite = Suite(args.tests)
+        errors = islice(chosen(args.count, args.seed, args.source), args.skip, None)
 
         def judged(planted: Planted) -> tuple[Planted, str, Verdict]:
             copy = copies.get()
@@ -199,7 +203,7 @@ def main() -> None:
                 copies.put(copy)
 
         with ThreadPoolExecutor(args.workers) as pool:
-            for planted, change, (word, note) in pool.map(judged, chosen(args.count, args.seed, args.source)):
+            for planted, change, (word, note) in pool.map(judged, errors):
                 likely_equal = word == "survived" and planted.mutation.kind == "boundary"
                 verdicts[word] += 1
                 verdicts["perhaps equivalent"] += likely_equal

@@ -13,6 +13,7 @@ import pytest
 import linkwork as lw
 from linkwork.errors import ModelError
 from linkwork.mechanism import Actuator
+from linkwork.mechanism.actuator_laws import muscle_bias, muscle_gain, next_activation
 from product_models import case
 
 mujoco = pytest.importorskip("mujoco")
@@ -458,3 +459,32 @@ def test_forces_on_frames_of_loops_act_on_parameters_of_a_simulation(integrator:
     other = lw.simulate(model.with_parameters({"frame_placement": places}), q, v, **how)
     nominal = lw.simulate(model, q, v, **how)
     assert np.allclose(log.v, other.v, rtol=1e-9, atol=1e-10) and np.abs(log.v - nominal.v).max() > 1e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_muscle_curves_are_those_of_mujoco(seed: int) -> None:
+    """Over all pieces of the curves by length and velocity, and of the activation's rate by the control."""
+    rng = np.random.default_rng(seed)
+    low, slow = rng.uniform([0.3, 0.2], [0.9, 0.8])
+    strength = (-1.0, 30.0)[seed % 2]
+    # operating range, force, scale, shortest, longest, fastest, passive force, force where it is stretched
+    curve = (low, low + rng.uniform(0.2, 0.8), strength, 200.0, slow, *rng.uniform([1.2, 0.5, 0.3, 1.1], 2.0))
+    times = (*rng.uniform(0.01, 0.1, 2), (0.0, 0.0, 0.3, 0.7)[seed])
+    first, acceleration = rng.uniform(-2.0, 0.5), rng.uniform(0.5, 2.0)
+    muscle = Actuator(
+        "m", "joint", "j", gain=("muscle", curve), bias=("muscle", curve), dynamics=("muscle", times),
+        length_range=(first, first + rng.uniform(0.5, 2.0)), acceleration=acceleration,
+    )  # fmt: skip
+    ends = np.array(muscle.length_range)[:, None]
+    prm = np.array(curve)[:, None]
+    span = ends[1, 0] - ends[0, 0]
+    for length in np.linspace(ends[0, 0] - 1.5 * span, ends[1, 0] + 1.5 * span, 61):
+        bias = mujoco.mju_muscleBias(length, ends, acceleration, prm)
+        assert muscle_bias(muscle, length) == pytest.approx(bias, rel=1e-12, abs=1e-12)
+        for velocity in rng.uniform(-3.0, 3.0, 5) * span:
+            gain = mujoco.mju_muscleGain(length, velocity, ends, acceleration, prm)
+            assert muscle_gain(muscle, length, velocity) == pytest.approx(gain, rel=1e-12, abs=1e-12)
+    dt = 1e-3
+    for control, activation in rng.uniform(-0.3, 1.3, (100, 2)):
+        rate = mujoco.mju_muscleDynamics(control, activation, np.array(times)[:, None])
+        assert next_activation(muscle, control, activation, dt) == pytest.approx(activation + dt * rate, rel=1e-13)
