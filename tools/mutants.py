@@ -115,7 +115,8 @@ def verdict(planted: Planted, copy: Path, suite: Suite, seconds: float, files: i
     while True:
         names = suite.related(planted.file, planted.mutation.line, seconds, files)
         known = sum("::" in name for name in names)
-        note = f"{known} tests that execute its line, {len(names) - known} files"
+        others = ", ".join(name.removeprefix("tests/") for name in names if "::" not in name)
+        note = f"{known} tests that execute its line; {others}"
         try:
             write(path, apply(source, planted.mutation))
             done = run_in_order(names, suite.failed, copy, int(60 + 5 * seconds))
