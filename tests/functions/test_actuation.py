@@ -487,4 +487,6 @@ def test_muscle_curves_are_those_of_mujoco(seed: int) -> None:
     dt = 1e-3
     for control, activation in rng.uniform(-0.3, 1.3, (100, 2)):
         rate = mujoco.mju_muscleDynamics(control, activation, np.array(times)[:, None])
-        assert next_activation(muscle, control, activation, dt) == pytest.approx(activation + dt * rate, rel=1e-13)
+        assert next_activation(muscle, control, activation, dt) == pytest.approx(
+            activation + dt * rate, rel=1e-13
+        )

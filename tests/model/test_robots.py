@@ -42,6 +42,49 @@ def test_sizes(name: str, bodies: int, nq: int, nv: int, mass: float) -> None:
     assert name in robots.names()
 
 
+NUMBERS = ("mass", "center", "inertia", "armature", "damping", "stiffness", "friction", "placement", "ratio",
+           "frame_placement")  # fmt: skip
+
+
+def fingerprint(model: Model) -> float:
+    """A weighted sum of all numbers of a model."""
+    parameters = model.parameters()
+    numbers = [np.ravel(parameters[word]) for word in NUMBERS if word in parameters]
+    bounds = ("lower", "upper", "max_velocity", "max_effort")
+    numbers += [np.ravel(getattr(joint, word)) for joint in model.joints for word in bounds]
+    x = np.concatenate(numbers)
+    x = x[np.isfinite(x)]
+    return float(x @ np.cos(np.arange(len(x))))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("arm", 33.70630843901273),
+        ("quadruped", 34.358603067848854),
+        ("humanoid", 143.31227693935475),
+        ("mini_cheetah", -113.43639102947469),
+        ("mit_humanoid", -11.60698876430104),
+        ("mit_humanoid_leg", -198.57243333879848),
+        ("tello", 119.93693400609556),
+        ("jvrc1", 111.72899535122593),
+        ("four_bar", 7.0130665010552775),
+        ("six_bar", -1.362286560676281),
+        ("planar_leg_linkage", -0.013740185422267959),
+        ("five_bar", -0.051600477958314406),
+        ("slider_crank", 3.0879786381388388),
+        ("watt", -0.11144120547568093),
+        ("bricard", 1.244164168766534),
+        ("delta", -2.86953500890427),
+        ("stewart", 2.2012020449738348),
+        ("hexapod_leg", -19.428862013197193),
+    ],
+)
+def test_published_figures_are_of_these_robots(name: str, expected: float) -> None:
+    """Operation counts and times in the documentation are of these masses, lengths and limits."""
+    assert fingerprint(robot(name)) == pytest.approx(expected, rel=1e-11)
+
+
 def test_names_are_all_robots() -> None:
     sizes = {name: robot(name).nv for name in OWN}
     assert sizes == {"arm": 7, "quadruped": 18, "humanoid": 37} and robots.names()[:3] == OWN

@@ -35,7 +35,9 @@ def test_sensors_of_a_frame_measure_one_motion() -> None:
     """Of poses, velocities and specific forces at a frame, the latter are the former's rates by time."""
     model = tumbler()
     q, v = model.random_state(3)
-    sensors = {reference: FrameVelocity("hand", reference) for reference in ("body", "world_aligned", "world")}
+    sensors = {
+        reference: FrameVelocity("hand", reference) for reference in ("body", "world_aligned", "world")
+    }
     every = {"pose": FramePose("hand"), "imu": IMU("hand"), **sensors}
     log = lw.simulate(model, q, v, 20 * DT, dt=DT, integrator="rk4", sensors=every)
     R = matrices(log.sensors["pose"][:, 3:])
@@ -58,7 +60,9 @@ def test_sensors_of_a_frame_measure_one_motion() -> None:
     imu = log.sensors["imu"][1:-1]
     assert np.allclose(imu[:, :3], expected["body"][0], atol=1e-5)
     # the specific force is that of the end of a step, with its mean acceleration: right to first order
-    assert np.allclose(imu[:, 3:], np.einsum("nji,nj->ni", R, falling[:-1]), atol=0.02 * np.abs(falling).max())
+    assert np.allclose(
+        imu[:, 3:], np.einsum("nji,nj->ni", R, falling[:-1]), atol=0.02 * np.abs(falling).max()
+    )
 
 
 @pytest.mark.parametrize("order", [("left", "right"), ("right", "left")])

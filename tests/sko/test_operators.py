@@ -326,6 +326,8 @@ def test_segments_and_pictures() -> None:
     assert o.Omega.pattern().all()  # one tree: fully populated
     text = str(o.A.sparsity())
     assert text.count("X") == o.A.pattern().sum() and "·" in text and f"of {81} blocks" in text
+    _, *drawn = text.splitlines()
+    assert len({len(line) for line in drawn}) == 1  # lines around all cells
     picture = o.A.sparsity().svg()
     assert picture.startswith("<svg") and picture.count("<rect") == 1 + o.A.pattern().sum()
     assert (o.E_A.sparsity().filled.sum(axis=0) <= 1).all()

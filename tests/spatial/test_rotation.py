@@ -10,7 +10,23 @@ import pytest
 
 from linkwork.spatial import rotation, skew
 
-ANGLES = [0.0, 1e-12, 1e-9, 1e-5, 9.9e-4, 1.01e-3, 0.0199, 0.0201, 0.0399, 0.0401, 0.3, 0.4999, 0.5001, 1.7, 3.1]
+ANGLES = [
+    0.0,
+    1e-12,
+    1e-9,
+    1e-5,
+    9.9e-4,
+    1.01e-3,
+    0.0199,
+    0.0201,
+    0.0399,
+    0.0401,
+    0.3,
+    0.4999,
+    0.5001,
+    1.7,
+    3.1,
+]
 
 
 def vectors(angle: float) -> list[np.ndarray]:
@@ -78,4 +94,6 @@ def test_quaternions_of_matrices(largest: int, size: float) -> None:
         p = rng.normal(size=4)
         both = rotation.matrix(rotation.multiply(p, q))
         assert np.allclose(floats(both), floats(rotation.matrix(p)) @ R, atol=2e-15)
-        assert np.allclose(floats(rotation.matrix(rotation.conjugate(p))), floats(rotation.matrix(p)).T, atol=1e-15)
+        assert np.allclose(
+            floats(rotation.matrix(rotation.conjugate(p))), floats(rotation.matrix(p)).T, atol=1e-15
+        )
