@@ -53,7 +53,7 @@ def test_solutions_of_regular_systems(n: int) -> None:
     if n:  # dx = A⁻¹ (db - dA x), of symbols
         dA = rng.normal(size=(n, n))
         for method, matrix in ((solve, A), (solve_without_pivots, A + 4.0 * np.eye(n))):
-            x, dx = lw.jvp_of(lambda y: method(y.reshape(n, n), b), matrix.ravel(), dA.ravel())
+            x, dx = lw.jvp_of(lambda y, method=method: method(y.reshape(n, n), b), matrix.ravel(), dA.ravel())
             expected = -np.linalg.solve(matrix, dA @ np.linalg.solve(matrix, b))
             assert np.allclose(floats(dx), expected, rtol=1e-9, atol=1e-9)
 
