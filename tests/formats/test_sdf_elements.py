@@ -358,3 +358,29 @@ def test_limits_of_closing_joints_are_reported() -> None:
         "lower, upper in a joint that closes a loop is not supported and ignored: joint 'pin'"
         in found.report()
     )
+
+
+@pytest.mark.parametrize(
+    "normal",
+    ["", "0 0 1", "0 0 2.5", "0 0 -1", "1 0 0", "0 -3 0", "0 4 3", "-1 2 -2"],
+    ids=lambda n: n or "none",
+)
+def test_planes_face_along_their_normals(normal: str) -> None:
+    """At rest in the world, or on a link: through the origin of their pose, and +z where none is given."""
+    inside = f"<plane>{normal and f'<normal>{normal}</normal>'}</plane>"
+    shape = f'<collision name="floor"><pose>{B}</pose><geometry>{inside}</geometry></collision>'
+    found = lw.load(model(link("a", shape)), base="free")
+    plane = next(each for each in found.geometries if each.shape == "plane")
+    R = np.asarray(plane.place.R, dtype=float)
+    expected = np.array([float(x) for x in (normal or "0 0 1").split()])
+    assert np.allclose(R @ R.T, np.eye(3), atol=1e-14) and np.linalg.det(R) > 0.0
+    at_zero = pose(found, found.neutral(), "a") @ np.asarray(plane.place.matrix(), dtype=float)
+    there = pose(found, found.neutral(), "a") @ POSES["b"]
+    assert np.allclose(at_zero[:3, 2], there[:3, :3] @ expected / np.linalg.norm(expected), atol=1e-14)
+    assert np.allclose(at_zero[:3, 3], there[:3, 3], atol=1e-14)
+
+
+def test_a_plane_needs_a_normal_of_some_length() -> None:
+    shape = "<collision name='c'><geometry><plane><normal>0 0 0</normal></plane></geometry></collision>"
+    with pytest.raises(ModelError, match="normal: expected a nonzero vector"):
+        lw.load(model(link("a", shape)))
