@@ -150,6 +150,8 @@ def test_saltelli_changes_one_quantity_at_a_time() -> None:
         (studies.Normal(1.0, 2.0), "norm", (1.0, 2.0)),
         (studies.TruncatedNormal(0.0, 1.0, -0.5, 2.0), "truncnorm", (-0.5, 2.0)),
         (studies.TruncatedNormal(0.0, 1.0, 3.0, 4.0), "truncnorm", (3.0, 4.0)),
+        (studies.TruncatedNormal(0.0, 1.0, 9.0, 10.0), "truncnorm", (9.0, 10.0)),
+        (studies.TruncatedNormal(0.0, 1.0, -31.0, -30.0), "truncnorm", (-31.0, -30.0)),
         (studies.LogNormal(2.0, 0.5), "lognorm", (0.5, 0.0, 2.0)),
         (studies.Exponential(3.0), "expon", (0.0, 3.0)),
     ],

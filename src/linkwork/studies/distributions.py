@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -17,26 +17,66 @@ from linkwork.compiler.ir.functions import exp, log, sqrt, where
 from linkwork.errors import StudyError
 from linkwork.functions.compile import compile as compile_kernel
 
+MAX_DEVIATIONS = 37.0  # of a truncated normal distribution: the normal distribution function is 6e-300 there
+
+
+class Stage(NamedTuple):
+    """One operation of a quantile function on an array of numbers.
+
+    `kind` is "multiply" or "add" (by `values[0]`), "clip" (to `values[0]` and `values[1]`), or the name of an
+    elementary function: "exp", "log", "normal".
+    """
+
+    kind: str
+    values: tuple[np.ndarray, ...] = ()
+
 
 class Distribution:
     """A distribution of every component of a quantity, given by its quantile function.
 
     Subclasses are frozen dataclasses; parameters are numbers, or arrays that broadcast to the quantity's
-    shape.
+    shape. They implement `stages`, which also runs on a GPU, or `quantile`.
     """
 
     shared = False
     """Whether all components of a quantity take one draw."""
 
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...] | None:
+        """Return the operations that turn uniform numbers into values; None if `quantile` is overridden."""
+        return None
+
     def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
         """Return values of uniform numbers u, (rows, *shape); `nominal` is the model's own value, where it
         has one.
         """
-        raise NotImplementedError
+        stages = self.stages(nominal)
+        if stages is None:
+            raise NotImplementedError
+        x = u
+        for kind, values in stages:
+            target = None if x is u else x
+            if kind in ELEMENTARY:
+                x = _kernel(kind)(x)
+            elif kind == "clip":
+                low, high = values
+                x = np.where(x < low, low, np.where(x > high, high, x))
+            else:
+                shape = np.broadcast_shapes(x.shape, values[0].shape)
+                target = target if shape == x.shape else None
+                x = (np.multiply if kind == "multiply" else np.add)(x, values[0], out=target)
+        return x
 
     def parameter_shape(self) -> tuple[int, ...]:
         """Return the common shape of the parameters."""
         return ()
+
+
+def _multiply(value: Any) -> Stage:
+    return Stage("multiply", (np.asarray(value, dtype=float),))
+
+
+def _add(value: Any) -> Stage:
+    return Stage("add", (np.asarray(value, dtype=float),))
 
 
 def _number(owner: object, name: str, value: Any) -> np.ndarray:
@@ -74,12 +114,9 @@ class Uniform(Distribution):
     def parameter_shape(self) -> tuple[int, ...]:
         return np.broadcast_shapes(np.shape(self.low), np.shape(self.high))
 
-    def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...]:
         low = np.asarray(self.low, dtype=float)
-        high = np.asarray(self.high, dtype=float)
-        values: np.ndarray = u * (high - low)
-        values += low
-        return values
+        return _multiply(np.asarray(self.high, dtype=float) - low), _add(low)
 
 
 @final
@@ -97,9 +134,9 @@ class LogUniform(Distribution):
     def parameter_shape(self) -> tuple[int, ...]:
         return np.broadcast_shapes(np.shape(self.low), np.shape(self.high))
 
-    def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...]:
         low, high = (_kernel("log")(np.asarray(x, dtype=float)) for x in (self.low, self.high))
-        return _kernel("exp")(low + u * (high - low))
+        return _multiply(high - low), _add(low), Stage("exp")
 
 
 @final
@@ -118,8 +155,8 @@ class Normal(Distribution):
     def parameter_shape(self) -> tuple[int, ...]:
         return np.broadcast_shapes(np.shape(self.mean), np.shape(self.std))
 
-    def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
-        return np.asarray(self.mean, dtype=float) + np.asarray(self.std, dtype=float) * _kernel("normal")(u)
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...]:
+        return Stage("normal"), _multiply(self.std), _add(self.mean)
 
 
 @final
@@ -136,19 +173,32 @@ class TruncatedNormal(Distribution):
         _number(self, "mean", self.mean)
         _positive(self, "std", self.std)
         _ordered(self, self.low, self.high)
+        mean, std, low, high = (
+            np.asarray(x, dtype=float) for x in (self.mean, self.std, self.low, self.high)
+        )
+        distance = np.maximum(low - mean, mean - high) / std
+        if ((distance > MAX_DEVIATIONS) & (low < high)).any():
+            raise StudyError(
+                f"TruncatedNormal: expected an interval that begins within {MAX_DEVIATIONS:g} standard "
+                f"deviations of the mean, got {distance.max():g}: its probability is not a number of float64"
+            )
 
     def parameter_shape(self) -> tuple[int, ...]:
         return np.broadcast_shapes(*(np.shape(x) for x in (self.mean, self.std, self.low, self.high)))
 
-    def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...]:
         mean, std, low, high = (
             np.asarray(x, dtype=float) for x in (self.mean, self.std, self.low, self.high)
         )
-        below = _normal_cdf((low - mean) / std)
-        above = _normal_cdf((high - mean) / std)
-        inside = below + u * (above - below)
-        values = mean + std * _kernel("normal")(np.clip(inside, 2.0**-1000, 1.0 - 2.0**-53))
-        return np.clip(values, low, high)
+        # the upper tail is mirrored: its probabilities are close to 1, where few numbers of float64 lie
+        mirrored = low > mean
+        start = _normal_cdf(np.where(mirrored, mean - low, low - mean) / std)
+        end = _normal_cdf(np.where(mirrored, mean - high, high - mean) / std)
+        limits = np.array(2.0**-1000), np.array(1.0 - 2.0**-53)
+        return (
+            _multiply(end - start), _add(start), Stage("clip", limits), Stage("normal"),
+            _multiply(np.where(mirrored, -std, std)), _add(mean), Stage("clip", (low, high)),
+        )  # fmt: skip
 
 
 @final
@@ -167,9 +217,8 @@ class LogNormal(Distribution):
     def parameter_shape(self) -> tuple[int, ...]:
         return np.broadcast_shapes(np.shape(self.median), np.shape(self.sigma))
 
-    def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
-        spread = _kernel("exp")(np.asarray(self.sigma, dtype=float) * _kernel("normal")(u))
-        return np.asarray(self.median, dtype=float) * spread
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...]:
+        return Stage("normal"), _multiply(self.sigma), Stage("exp"), _multiply(self.median)
 
 
 @final
@@ -185,8 +234,8 @@ class Exponential(Distribution):
     def parameter_shape(self) -> tuple[int, ...]:
         return np.shape(self.mean)
 
-    def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
-        return -np.asarray(self.mean, dtype=float) * _kernel("log")(1.0 - u)
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...]:
+        return _multiply(-1.0), _add(1.0), Stage("log"), _multiply(-np.asarray(self.mean, dtype=float))
 
 
 @final
@@ -250,6 +299,11 @@ class Scale(_Relative):
     def __post_init__(self) -> None:
         self._checked()
 
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...] | None:
+        assert nominal is not None
+        inner = self.draw.stages(None)
+        return None if inner is None else (*inner, _multiply(nominal))
+
     def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
         assert nominal is not None
         return nominal * self.draw.quantile(u, None)
@@ -266,6 +320,11 @@ class Offset(_Relative):
     def __post_init__(self) -> None:
         self._checked()
 
+    def stages(self, nominal: np.ndarray | None) -> tuple[Stage, ...] | None:
+        assert nominal is not None
+        inner = self.draw.stages(None)
+        return None if inner is None else (*inner, _add(nominal))
+
     def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
         assert nominal is not None
         return nominal + self.draw.quantile(u, None)
@@ -277,8 +336,7 @@ RELATIVE = (Scale, Offset)
 @cache
 def _kernel(name: str) -> Callable[[np.ndarray], np.ndarray]:
     """Return the kernel of an elementary function, of numbers of any shape."""
-    functions: dict[str, Callable[[Any], Any]] = {"log": log, "exp": exp, "normal": normal_quantile}
-    kernel: Callable[[np.ndarray], np.ndarray] = compile_kernel(functions[name], {"u": ()})
+    kernel: Callable[[np.ndarray], np.ndarray] = compile_kernel(ELEMENTARY[name], {"u": ()})
     return kernel
 
 
@@ -316,6 +374,9 @@ def normal_quantile(u: Any) -> Any:
     depth = sqrt(-log(tail_mass))
     outer = where(depth <= 5.0, _ratio(_MIDDLE, depth - 1.6), _ratio(_TAIL, depth - 5.0))
     return where(abs(centred) <= 0.425, central, where(centred < 0.0, -outer, outer))
+
+
+ELEMENTARY: dict[str, Callable[[Any], Any]] = {"log": log, "exp": exp, "normal": normal_quantile}
 
 
 def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: Any) -> Any:
