@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from linkwork.simulation.failure import CONTINUING, merge_status, stopped_status
 from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.traced import CARRIED
 
+FETCHED_SINGLY = 32  # rows; of more, the whole array is copied at once
 Rows = tuple[int, int]  # address, and distance of rows in numbers: 0 for one row for all
 
 
@@ -39,9 +39,8 @@ class FinalStates:
         """Return rows whose loops are open at the start, (rows,) of bool."""
         if not self.model.loops:
             return np.zeros(self.rows, dtype=bool)
-        rows = np.arange(self.rows)
-        q = self._fetch("q", rows).astype(float)
-        return open_rows(self.model, q, self._parameters(rows), dtype=str(np.dtype(self.kernel.dtype)))
+        q = self._fetch("q", None).astype(float)
+        return open_rows(self.model, q, self._parameters(None), dtype=str(np.dtype(self.kernel.dtype)))
 
     def status(
         self, before: np.ndarray, unclosed: np.ndarray, step_counts: int, carried: int | None, width: int,
@@ -53,13 +52,12 @@ class FinalStates:
         `before` is that of an earlier rollout, (rows,); `step_counts` and `carried` are addresses of the
         numbers of steps and of carried numbers, `width` for each row.
         """
-        rows = np.arange(self.rows)
-        taken = self._fetch_rows((step_counts, 1), (), rows).astype(int)
+        taken = self._fetch_rows((step_counts, 1), (), None)
         is_continued = has_status(before, CONTINUING)
         status = np.full(self.rows, int(Status.OK))
         ends = None
         if carried is not None:
-            ends = self._fetch_rows((carried, width), (width,), rows)
+            ends = self._fetch_rows((carried, width), (width,), None)
             status[ends[:, -1] > 0.0] = int(Status.CONTACT_NOT_CONVERGED)
         stopped = np.flatnonzero(((taken != steps) | unclosed) & is_continued)
         if len(stopped):
@@ -67,33 +65,36 @@ class FinalStates:
             if ends is not None:
                 solved = np.isfinite(ends[stopped]).all(axis=1)
             start = self._fetch("q", stopped), self._fetch("v", stopped)
-            last = self._states_after(start, stopped, taken[stopped], width, dt)
+            last = self._states_after(start, stopped, taken[stopped].astype(int), width, dt)
             start, last = ((x[0].astype(float), x[1].astype(float)) for x in (start, last))
             status[stopped] = stopped_status(
                 self.model, start, last, unclosed[stopped], solved, dt, integrator, self._parameters(stopped)
             )
         return merge_status(before, status)
 
-    def _fetch(self, name: str, rows: np.ndarray) -> np.ndarray:
+    def _fetch(self, name: str, rows: np.ndarray | None) -> np.ndarray:
         return self._fetch_rows(self.places[name], self.row_shapes[name], rows)
 
-    def _fetch_rows(self, place: Rows, row_shape: tuple[int, ...], rows: np.ndarray) -> np.ndarray:
-        """Return selected rows of an array on the GPU, (selected, *row_shape)."""
+    def _fetch_rows(self, place: Rows, row_shape: tuple[int, ...], rows: np.ndarray | None) -> np.ndarray:
+        """Return selected rows (default: all) of an array on the GPU, (selected, *row_shape)."""
         address, stride = place
-        result = np.empty((len(rows), *row_shape), self.kernel.dtype)
+        count = self.rows if rows is None else len(rows)
+        result = np.empty((count, *row_shape), self.kernel.dtype)
         if not result.size:
             return result
         if stride == 0:
             self.memory.fetch(result[:1], address)
             result[:] = result[0]
-        elif len(rows) == self.rows and stride == math.prod(row_shape):
-            self.memory.fetch(result, address)
+        elif rows is None or count > FETCHED_SINGLY:
+            every = result if rows is None else np.empty((self.rows, *row_shape), self.kernel.dtype)
+            self.memory.fetch_rows(every, address, stride)
+            return every if rows is None else every[rows]
         else:
             for k, row in enumerate(rows.tolist()):
                 self.memory.fetch(result[k : k + 1], address + row * stride * self.itemsize)
         return result
 
-    def _parameters(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+    def _parameters(self, rows: np.ndarray | None) -> dict[str, np.ndarray]:
         """Return the parameters of the model in selected rows."""
         names = [name for name in self.names if name not in COEFFICIENTS]
         return {name: self._fetch(name, rows).astype(float) for name in names}

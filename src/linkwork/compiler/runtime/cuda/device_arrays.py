@@ -66,10 +66,18 @@ class DeviceArray:
         address = self.address + k * size * self.dtype.itemsize
         return DeviceArray(address, (self.shape[0], *self.shape[2:]), self.dtype, self.gpu, self.step)
 
+    def part(self, first: int) -> DeviceArray:
+        """Return the numbers of x, (n,), from `first` on."""
+        address = self.address + first * self.dtype.itemsize
+        return DeviceArray(address, (self.shape[0] - first,), self.dtype, self.gpu, 1)
+
     def get(self) -> np.ndarray:
         """Return a copy on the host."""
         result = np.empty(self.shape, self.dtype)
-        if result.size:
+        if result.size and self.step == math.prod(self.shape[1:]):
+            call("cuMemcpyDtoHAsync", result.ctypes.data, self.address, result.nbytes, THREAD_STREAM)
+            call("cuStreamSynchronize", THREAD_STREAM)
+        elif result.size:
             cuda = binding.driver()
             rows = self.shape[0] if self.shape else 1
             copied = cuda.CUDA_MEMCPY2D()
@@ -113,6 +121,14 @@ class DeviceScope:
             )
         return DeviceArray(address, shape, dtype, self._gpu.number, math.prod(shape[1:]))
 
+    def zeros(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+        """Return a new array of zeros."""
+        result = self.empty(shape, dtype)
+        size = math.prod(shape) * result.dtype.itemsize
+        if size:
+            call("cuMemsetD8Async", result.address, 0, size, THREAD_STREAM)
+        return result
+
     def upload(self, x: np.ndarray) -> DeviceArray:
         """Return a copy of a host array, rows first."""
         x = np.ascontiguousarray(x)
@@ -121,6 +137,11 @@ class DeviceScope:
             self._keep.append(x)  # until the stream has copied it
             call("cuMemcpyHtoDAsync", result.address, x.ctypes.data, x.nbytes, THREAD_STREAM)
         return result
+
+    def upload_row(self, x: np.ndarray, rows: int) -> DeviceArray:
+        """Return `rows` equal rows, of which one is stored."""
+        row = self.upload(x)
+        return DeviceArray(row.address, (rows, *row.shape), row.dtype, row.gpu, 0)
 
 
 def innermost_scope() -> DeviceScope:

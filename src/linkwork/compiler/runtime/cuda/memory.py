@@ -16,8 +16,9 @@ from linkwork.errors import TargetError
 if TYPE_CHECKING:
     from linkwork.compiler.runtime.cuda.kernel import CudaKernel
 
-MAX_SCRATCH_BYTES = 2 << 30  # for crossing values of kernels of several parts; kept for the next call
+MAX_SCRATCH_BYTES = 2 << 30  # for crossing values of kernels of several parts
 MIN_SCRATCH_STATES = 1024
+KEPT_SHARE = 0.25  # of a GPU's memory, that stays allocated between calls
 THREAD_STREAM = 2  # CU_STREAM_PER_THREAD, of calls with host arrays: those of several threads overlap
 
 
@@ -70,6 +71,23 @@ class Memory:
             call("cuMemcpyDtoHAsync", array.ctypes.data, address, array.nbytes, self.stream)
             call("cuStreamSynchronize", self.stream)
 
+    def fetch_rows(self, array: np.ndarray, address: int, step: int) -> None:
+        """Fill a contiguous host array from rows on the GPU that are `step` numbers apart."""
+        count = math.prod(array.shape[1:])
+        if step == count or len(array) < 2:
+            self.fetch(array, address)
+        elif array.size:
+            cuda = binding.driver()
+            copy = cuda.CUDA_MEMCPY2D()
+            copy.srcMemoryType = cuda.CUmemorytype.CU_MEMORYTYPE_DEVICE
+            copy.dstMemoryType = cuda.CUmemorytype.CU_MEMORYTYPE_HOST
+            copy.srcDevice, copy.srcPitch = address, step * self.kernel._size
+            copy.dstHost = array.ctypes.data
+            copy.WidthInBytes = copy.dstPitch = count * self.kernel._size
+            copy.Height = len(array)
+            call("cuMemcpy2DAsync", copy, self.stream)
+            call("cuStreamSynchronize", self.stream)
+
     def clear(self, address: int, count: int) -> None:
         """Set `count` numbers to zero."""
         call("cuMemsetD8Async", address, 0, count * self.kernel._size, self.stream)
@@ -79,9 +97,16 @@ class Memory:
         if rows == 0 or count == 0:
             return
         size = self.kernel._size
-        if source_step == 0 and rows > 1:  # one row for all
-            for row in range(rows):
-                call("cuMemcpyDtoDAsync", to + row * to_step * size, source, count * size, self.stream)
+        if source_step == 0 and rows > 1:  # one row for all: twice as many copies of it each time
+            call("cuMemcpyDtoDAsync", to, source, count * size, self.stream)
+            done = 1
+            while done < rows:
+                more = min(done, rows - done)
+                self.copy_rows(to + done * to_step * size, to_step, to, to_step, count, more)
+                done += more
+            return
+        if to_step == source_step == count:
+            call("cuMemcpyDtoDAsync", to, source, rows * count * size, self.stream)
             return
         cuda = binding.driver()
         copy = cuda.CUDA_MEMCPY2D()
@@ -117,5 +142,6 @@ def _pool(gpu: int) -> Any:
     properties.location.id = gpu
     pool = call("cuMemPoolCreate", properties)
     word = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-    call("cuMemPoolSetAttribute", pool, word, cuda.cuuint64_t(MAX_SCRATCH_BYTES))
+    kept = int(KEPT_SHARE * call("cuDeviceTotalMem", call("cuDeviceGet", gpu)))
+    call("cuMemPoolSetAttribute", pool, word, cuda.cuuint64_t(kept))
     return pool
