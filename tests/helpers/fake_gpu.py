@@ -20,6 +20,10 @@ from linkwork.compiler.ir.program import Program
 from linkwork.compiler.passes import lower
 from linkwork.compiler.runtime.cuda import binding, build, memory
 from linkwork.compiler.runtime.cuda.kernel import CudaKernel
+from linkwork.studies.cuda import launch, sampling
+from study_kernels import run_on_host
+
+CACHED = (binding.gpu, memory._pool, sampling._elementary)
 
 
 class FakeDriver:
@@ -55,6 +59,7 @@ class FakeDriver:
         answers: dict[str, Any] = {
             "cuCtxGetCurrent": 0, "cuCtxGetDevice": 0, "cuDeviceGetCount": 1, "cuDeviceGet": 0,
             "cuDeviceGetName": b"fake\0", "cuDevicePrimaryCtxRetain": 1, "cuCtxPopCurrent": 1, "cuMemPoolCreate": 1,
+            "cuDeviceTotalMem": 1 << 34,
         }  # fmt: skip
         if name in answers:
             return lambda *args: (0, answers[name])
@@ -147,9 +152,10 @@ def fake_gpu(patch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     with patch.context() as own:
         own.setattr(binding, "driver", lambda: fake)
         own.setattr(build, "_make", make)
-        for cached in (binding.gpu, memory._pool):
+        own.setattr(launch, "run", run_on_host)
+        for cached in CACHED:
             cached.cache_clear()
         yield fake
-    for cached in (binding.gpu, memory._pool):
+    for cached in CACHED:
         cached.cache_clear()
     assert not fake.buffers, "memory was not given back"

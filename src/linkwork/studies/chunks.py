@@ -5,17 +5,19 @@ process.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from linkwork.compiler.runtime.arguments import is_on_gpu
 from linkwork.errors import StudyError
 from linkwork.simulation.status import Status, has_status
 from linkwork.studies.accumulate import State, tree_nodes
 from linkwork.studies.encoding import Nodes
-from linkwork.studies.outputs import Batch, Final, evaluate_outputs
+from linkwork.studies.outputs import Batch, Final, check_shapes, evaluate_outputs
 from linkwork.studies.quantities import arguments_of, check_values
 from linkwork.studies.reductions.base import Blocks, Reduction
 
@@ -71,19 +73,27 @@ def compute_chunk(study: Study, first: int, last: int, keep_file: bool) -> Chunk
     file.
     """
     began = time.perf_counter()
-    rows = compute_rows(study, first, last)
-    for name, x in rows.outputs.items():
-        if x.shape[1:] != study.output_shape(name):
-            label = f"got {x.shape[1:]} in samples {first} to {last - 1}"
-            raise StudyError(f"study: output {name!r}: expected shape {study.output_shape(name)}, {label}")
-    nodes = summarize(study, rows)
     file = None
-    if keep_file:
-        from linkwork.studies.chunk_files import chunk_bytes
+    if (
+        not keep_file
+        and _stays_on_gpu(study)
+        and len(study.models) == 1
+        and "model" not in study.sampler.names
+    ):
+        from linkwork.studies.cuda.chunk import compute_on_device
 
-        file = chunk_bytes(study, rows, nodes)
-    codes, numbers = np.unique(rows.status, return_counts=True)
-    counts = dict(zip(codes.tolist(), numbers.tolist()))
+        nodes, status = compute_on_device(study, first, last)
+    else:
+        rows = compute_rows(study, first, last)
+        status = rows.status
+        check_shapes(study, rows.outputs, first, last)
+        nodes = summarize(study, rows)
+        if keep_file:
+            from linkwork.studies.chunk_files import chunk_bytes
+
+            file = chunk_bytes(study, rows, nodes)
+    numbers = np.bincount(status, minlength=STATUS_CODES)
+    counts = {int(code): int(numbers[code]) for code in np.flatnonzero(numbers)}
     return ChunkResult(first, last, nodes, file, counts, time.perf_counter() - began)
 
 
@@ -155,14 +165,18 @@ def _compute_model(
         return batch.status, batch.steps, dict(batch.values), evaluate_outputs(study.outputs, batch)
 
 
-def _gpu_scope(study: Study) -> Any:
-    """Return a scope in which trajectories stay on the GPU where all outputs can be computed there."""
+def _stays_on_gpu(study: Study) -> bool:
+    """Return whether all outputs are computed on the GPU, where trajectories stay."""
     task: Any = study.task
     if getattr(task, "device", None) != "cuda" or task.dtype not in (None, "float64"):
-        return nullcontext()
+        return False
     if task.contacts is not None:  # impulses are read on the host
-        return nullcontext()
-    if not all(isinstance(each, (str, Final)) for each in study.outputs.values()):
+        return False
+    return all(isinstance(each, (str, Final)) for each in study.outputs.values())
+
+
+def _gpu_scope(study: Study) -> Any:
+    if not _stays_on_gpu(study):
         return nullcontext()
     from linkwork.compiler.runtime.cuda.device_arrays import DeviceScope
 
@@ -178,15 +192,26 @@ def compute_batch(
     scope: Any = None,
 ) -> Batch:
     """Return the samples of one model as arguments of outputs; in a `scope` of a GPU, states stay there."""
-    model = study.models[number]
-    described = study.space.described[number]
-    rows = len(index)
     assigned = study.sampler.assign(study.space, number, drawn)
-    values = check_values(study.sampler.names, assigned, described, index)
+    values = check_values(study.sampler.names, assigned, study.space.described[number], index)
+    return run_batch(study, number, index, values, scope, record_every)
+
+
+def run_batch(
+    study: Study,
+    number: int,
+    index: np.ndarray,
+    values: dict[str, Any],
+    scope: Any = None,
+    record_every: int | None = None,
+) -> Batch:
+    """Return samples of given values as arguments of outputs; in a `scope`, values may be on the GPU."""
+    model = study.models[number]
+    rows = len(index)
     arguments = arguments_of(model, values, study.starts[number], rows)
     inputs = arguments
     if scope is not None:
-        states = {name: scope.upload(arguments.arrays[name]) for name in ("q", "v")}
+        states = {name: _uploaded(scope, arguments.arrays[name], rows) for name in ("q", "v")}
         inputs = arguments._replace(arrays={**arguments.arrays, **states})
     done = study.task.run(model, inputs, rows, record_every=record_every)
     q, v = (None, None) if done.motion is None else (done.motion.q, done.motion.v)
@@ -215,14 +240,22 @@ def compute_batch(
     )
 
 
-def summarize(study: Study, rows: Rows) -> Nodes:
-    """Return the summaries of the rows' nodes of the tree."""
+def _uploaded(scope: Any, x: Any, rows: int) -> Any:
+    """Return a state of all rows on the GPU."""
+    if is_on_gpu(x):
+        return x
+    return scope.upload_row(x[0], rows) if rows and x.strides[0] == 0 else scope.upload(x)
+
+
+def summarize(study: Study, rows: Rows, summaries: Sequence[Reduction] | None = None) -> Nodes:
+    """Return the summaries of the rows' nodes of the tree, by default all of the study."""
+    summaries = study.summaries if summaries is None else summaries
     block = study.block
     first = int(rows.index[0]) // block
     count = -(-len(rows.index) // block)
     accepted = has_status(rows.status, study.accepted)
     read = {"status": rows.status.astype(float)}
-    read |= {name: rows.outputs[name] for each in study.summaries for name in each.outputs}
+    read |= {name: rows.outputs[name] for each in summaries for name in each.outputs}
     nodes: Nodes = []
     for level, number in tree_nodes(first, first + count):
         begin = (number << level) * block - int(rows.index[0])
@@ -237,7 +270,7 @@ def summarize(study: Study, rows: Rows) -> Nodes:
             values,
         )
         with np.errstate(all="ignore"):
-            nodes.append((level, number, [each.summarize(result) for each in study.summaries]))
+            nodes.append((level, number, [each.summarize(result) for each in summaries]))
     return nodes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from linkwork.errors import LinkworkError, StudyError
 from linkwork.functions.engine.call_arguments import on_host
 from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.studies.quantities import COEFFICIENTS
+
+if TYPE_CHECKING:
+    from linkwork.studies.study import Study
 
 COLUMNS = ("index", "status", "steps", "model")  # of every folder
 
@@ -96,14 +99,30 @@ def check_outputs(outputs: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(outputs or {})
 
 
-def evaluate_outputs(outputs: Mapping[str, Any], batch: Batch) -> dict[str, np.ndarray]:
-    """Return the outputs of a batch, (rows, ...) of float64 each."""
+def check_shapes(study: Study, outputs: Mapping[str, Any], first: int, last: int) -> None:
+    """Raise StudyError if outputs of samples `first` to `last - 1` have other shapes than those of the first
+    samples.
+    """
+    for name, x in outputs.items():
+        expected = study.output_shape(name)
+        if x.shape[1:] != expected:
+            label = f"got {x.shape[1:]} in samples {first} to {last - 1}"
+            raise StudyError(f"study: output {name!r}: expected shape {expected}, {label}")
+
+
+def evaluate_outputs(
+    outputs: Mapping[str, Any], batch: Batch, on_device: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Return the outputs of a batch, (rows, ...) of float64 each; those named in `on_device` stay on the GPU
+    where they are there.
+    """
     result = {}
     rows = len(batch.index)
     for name, each in outputs.items():
         try:
             value = _named(each, batch) if isinstance(each, str) else each(batch)
-            array = _as_floats(value)
+            is_kept = name in on_device and is_on_gpu(value) and value.dtype == np.float64
+            array = value if is_kept else _as_floats(value)
         except LinkworkError as error:
             raise StudyError(f"study: output {name!r}: {error}") from error
         except Exception as error:

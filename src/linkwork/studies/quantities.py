@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.compiler.runtime.arguments import is_on_gpu
 from linkwork.errors import LinkworkError, StudyError
 from linkwork.functions.states import close_loops, integrate
 from linkwork.model import Model, parameters
@@ -172,9 +173,10 @@ def _place_on_manifold(model: Model, arguments: Arguments) -> None:
     if model.loops and moved:
         arguments.arrays["q"] = close_loops(model, arguments.arrays["q"], parameters=moved)[0]
     if step is not None:
-        arguments.arrays["q"] = integrate(
-            model, arguments.arrays["q"], step, **({"parameters": moved} if moved else {})
-        )
+        q = arguments.arrays["q"]
+        if is_on_gpu(step) and not is_on_gpu(q):  # the task's q, the same in all samples
+            q = q[0]
+        arguments.arrays["q"] = integrate(model, q, step, **({"parameters": moved} if moved else {}))
 
 
 def check_values(

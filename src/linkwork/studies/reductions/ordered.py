@@ -54,11 +54,10 @@ class Extremes(Reduction):
         index = blocks.index[counted]
         count = np.array([len(values)])
         numbers = {"count": count, "excluded": blocks.real.sum() - count}
-        return {**numbers, **self._kept(values, index, values, index)}
+        return {**numbers, **self.keep(values, index, values, index)}
 
-    def _kept(
-        self, low: np.ndarray, low_index: np.ndarray, high: np.ndarray, high_index: np.ndarray
-    ) -> State:
+    def keep(self, low: np.ndarray, low_index: np.ndarray, high: np.ndarray, high_index: np.ndarray) -> State:
+        """Return the smallest and the largest of candidates with the indices of their samples."""
         a, ai = _smallest(low, low_index, self.count)
         b, bi = _smallest(-high, high_index, self.count)
         return {"low": a[None], "low_index": ai[None], "high": -b[None], "high_index": bi[None]}
@@ -67,7 +66,7 @@ class Extremes(Reduction):
         names = ("low", "low_index", "high", "high_index")
         both = [np.concatenate([left[name][0], right[name][0]]) for name in names]
         numbers = {name: left[name] + right[name] for name in ("count", "excluded")}
-        return {**numbers, **self._kept(*both)}
+        return {**numbers, **self.keep(*both)}
 
     def result(self, state: State, shape: tuple[int, ...]) -> ExtremesResult:
         low, low_index, high, high_index, count, excluded = (
@@ -142,7 +141,7 @@ class Quantiles(Reduction):
             )
 
     @property
-    def _bits(self) -> int:
+    def bucket_bits(self) -> int:
         """Return the mantissa's bits that choose a bucket: half a bucket is at most the relative error."""
         return max(0, int(np.ceil(-np.log2(self.relative_error))) - 1)
 
@@ -154,7 +153,7 @@ class Quantiles(Reduction):
         if self.method == "exact":
             return {**state, "values": x[None]}
         for k in range(x.shape[1]):
-            buckets, numbers = _counted_buckets(_bucket_of(x[:, k], self._bits))
+            buckets, numbers = _counted_buckets(_bucket_of(x[:, k], self.bucket_bits))
             state |= {f"buckets{k}": buckets[None], f"numbers{k}": numbers[None]}
         return state
 
@@ -184,7 +183,7 @@ class Quantiles(Reduction):
             else:
                 ends = np.cumsum(state[f"numbers{k}"][0])
                 places = np.searchsorted(ends, ranks, side="right")
-                values[:, k] = _middle_of(state[f"buckets{k}"][0][places], self._bits)
+                values[:, k] = _middle_of(state[f"buckets{k}"][0][places], self.bucket_bits)
         error = 0.0 if self.method == "exact" else self.relative_error
         return QuantilesResult(p, values.reshape(len(p), *shape), count, excluded, error)
 
