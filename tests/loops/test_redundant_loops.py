@@ -134,15 +134,43 @@ def test_elimination_of_more_equations_than_unknowns(seed: int) -> None:
         assert np.allclose(found, -np.linalg.pinv(A.T) @ other, atol=1e-11)
 
 
-def test_forces_of_rounded_redundant_loops_are_the_smallest() -> None:
-    """No part of the forces is along combinations of equations that say nothing."""
-    model = redundant("Bennett", 5, seed=1, constrained=True)
-    q, v = model.random_state(1)
-    force = lw.constrained_dynamics(model, q, v, np.ones(model.nv), constraints=())[1]
-    J = lw.constraint_jacobian(model, q, constraints=())
-    assert np.linalg.matrix_rank(J, tol=1e-10) == 2 < len(J)
-    null = np.linalg.svd(J.T)[2][2:]
-    assert np.abs(null @ force).max() < 1e-6 * np.abs(force).max()
+@pytest.mark.parametrize("name", ["Bennett", "Bricard, trihedral"])
+def test_forces_of_rounded_redundant_loops_are_those_of_exact_ones(name: str) -> None:
+    """How redundant rows share a load does not depend on the number of digits."""
+    exact = redundant(name, None, seed=1, constrained=True)
+    J = jacobian_of_rows(exact)
+    assert np.linalg.matrix_rank(J, tol=1e-8) < len(J)
+    for digits in (4, 5, 6):
+        model = redundant(name, digits, seed=1, constrained=True)
+        q = model.random_state(1)[0]
+        tau = np.ones(model.nv)
+        found = lw.constrained_dynamics(model, q, 0 * tau, tau, constraints=())[1]
+        right = lw.constrained_dynamics(exact, lw.close_loops(exact, q)[0], 0 * tau, tau, constraints=())[1]
+        assert np.abs(found - right).max() < 50.0 * 10.0**-digits * np.abs(right).max()
+
+
+def jacobian_of_rows(model: lw.Model) -> np.ndarray:
+    """All rows of constrained loops in a closed state."""
+    return np.asarray(lw.constraint_jacobian(model, model.random_state(1)[0], constraints=()))
+
+
+@pytest.mark.parametrize("digits", [None, 5])
+@pytest.mark.parametrize("name", ["Bennett", "Goldberg", "four-bars, braced"])
+def test_accelerations_of_constrained_loops_do_not_depend_on_units(name: str, digits: int | None) -> None:
+    """Angular accelerations of a mechanism drawn in micrometres are those of one in metres or kilometres."""
+    found = []
+    for size in (1.0, 1e-6, 1e3):
+        drawing = LINKAGES[name](digits=digits, base=base(1), size=size)
+        model = drawing.builder.build(embed=False)
+        model = replace(model, gravity=tuple(size * np.array(model.gravity)))
+        q, v = model.random_state(0)
+        tau = np.random.default_rng(0).normal(size=model.nv) * size**2
+        a, *details = lw.forward_dynamics(model, q, v, tau, details=True)
+        assert details[-1] == 1
+        found.append((q, v, a))
+    for other in found[1:]:
+        for x, y in zip(found[0], other):
+            assert np.allclose(x, y, rtol=1e-9, atol=1e-9)
 
 
 # what is refused, and why

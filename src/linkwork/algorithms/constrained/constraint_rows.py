@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.constrained.truncation import Family, null_rows, rows_to_truncate
+from linkwork.algorithms.constrained.truncation import Family, NullRows, null_rows, rows_to_truncate
 from linkwork.algorithms.tree.inverse_dynamics import accelerations
 from linkwork.compiler.ir.functions import is_set, where
 from linkwork.constraints import Constraint, Rows, rows_of
@@ -65,7 +65,7 @@ class ConstraintRows:
         self.K: dict[HingeNode, np.ndarray] = {}
         self.c: dict[HingeNode, np.ndarray] = {}
         self.k: Any = np.zeros(self.m, dtype=object)
-        self._truncated: list[tuple[list[int], np.ndarray]] = []
+        self._truncated: list[tuple[list[int], NullRows]] = []
         for group, rows in zip(self.groups, parts):
             self._place(list(group), rows)
         if targets is not None:
@@ -76,23 +76,23 @@ class ConstraintRows:
 
     def _truncate(self, rows: list[int], family: Family) -> None:
         """Remove redundant combinations of a family's rows; see `truncation`."""
-        N = null_rows(self.jacobian()[rows], family)
+        null = null_rows(self.jacobian()[rows], family)
         for of in (self.K, self.c):
             for k, X in of.items():
                 of[k] = X.copy()
-                of[k][rows] = X[rows] - N @ (N.T @ X[rows])
+                of[k][rows] = null.removed(X[rows])
         self.k = np.array(self.k, dtype=object)
-        self.k[rows] = self.k[rows] - N @ (N.T @ self.k[rows])
+        self.k[rows] = null.removed(self.k[rows])
         together = sorted({*rows} | {r for group in self.groups for r in group if {*group} & {*rows}})
         separate = [group for group in self.groups if not {*group} & {*rows}]
         self.groups = [*separate, together]  # type: ignore[list-item]
-        self._truncated.append((rows, N))
+        self._truncated.append((rows, null))
 
     def truncated(self, x: np.ndarray) -> np.ndarray:
         """Return values of rows, (m,), without redundant combinations."""
         x = np.array(x, dtype=object)
-        for rows, N in self._truncated:
-            x[rows] = x[rows] - N @ (N.T @ x[rows])
+        for rows, null in self._truncated:
+            x[rows] = null.removed(x[rows])
         return x
 
     @property
@@ -107,8 +107,8 @@ class ConstraintRows:
         Zero for the forces with the least sum of `weights` W, (m,), times squares.
         """
         total = np.zeros(np.shape(x), dtype=object)
-        for rows, N in self._truncated:
-            weighted = (N.T * weights[rows]).T
+        for rows, null in self._truncated:
+            weighted = (null.orthonormal.T * weights[rows]).T
             total[rows] = weighted @ (weighted.T @ x[rows])
         return total
 

@@ -19,7 +19,7 @@ from linkwork.algorithms.tree.mass_matrix import mass_matrix
 from linkwork.compiler.ir.context import untraced
 from linkwork.compiler.ir.functions import absolute, exponent, minimum, where
 from linkwork.compiler.ir.symbol import Symbol
-from linkwork.constraints import Constraint, total, with_nominal_numbers
+from linkwork.constraints import Constraint, rows_of, total, with_nominal_numbers
 from linkwork.errors import LinkworkError
 from linkwork.model import Model
 from linkwork.sko.custom import Tree
@@ -146,7 +146,8 @@ def _evaluate(model: Model | Tree, constraints: Sequence[Constraint]) -> np.ndar
             M = np.asarray(mass_matrix(rows.nodes), dtype=float)
         except (LinkworkError, ZeroDivisionError):
             continue
-        linear = _is_linear(rows) if linear is None else linear
+        if linear is None:  # of the rows as they are: taking out combinations mixes kinds
+            linear = _is_linear(ConstraintRows.of(rows.nodes, rows_of(rows.nodes, constraints)))
         diagonals.append(_diagonal(J, M))
     diagonals = [x for x in diagonals if np.isfinite(x).all()]
     if linear is None or not diagonals:

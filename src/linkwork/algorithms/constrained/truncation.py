@@ -3,10 +3,11 @@
 Where all equations of a loop are used, some combinations n of their rows vanish in closed states, nᵀ J = 0,
 or would, were the numbers exact. Where the loop is open, as in the stages of Runge-Kutta methods, or its
 numbers are rounded, a small row is left, which means nothing and would demand large accelerations. These
-combinations span the eigenvectors of J Jᵀ with its smallest eigenvalues; how many there are is known from the
-rank of the loops. They are found by inverse iteration, and taken out by the orthogonal projection P = 1 - N
-Nᵀ of the rows: the accelerations are then those of the truncated singular value decomposition, which change
-smoothly with the state, closed or not, and the forces, λ = P λ, those of least norm.
+combinations span the eigenvectors of J Jᵀ with its smallest eigenvalues, in unit-free rows; how many there
+are is known from the rank of the loops. They are found by inverse iteration, and taken out by the projection
+P = 1 - E Nᵀ of the rows, orthogonal in unit-free rows: the accelerations are then those of the truncated
+singular value decomposition, which change smoothly with the state, closed or not, and not with the unit of
+length.
 """
 
 from __future__ import annotations
@@ -106,13 +107,31 @@ def rows_to_truncate(
     ]
 
 
-def null_rows(J: np.ndarray, family: Family) -> np.ndarray:
-    """Return orthonormal combinations N, (rows, nullity), of the family's rows J, (rows, nv), that say
-    nothing.
+class NullRows(NamedTuple):
+    """Combinations N of rows that say nothing, (rows, nullity), and residuals E that only they show.
+
+    Nᵀ E = 1. Both are the same orthonormal vectors in unit-free rows: in the rows' units N are forces, and E
+    are residuals.
     """
+
+    N: np.ndarray
+    E: np.ndarray
+
+    def removed(self, x: np.ndarray) -> np.ndarray:
+        """Return rows, (rows,) or (rows, columns), without their redundant combinations, (1 - E Nᵀ) x."""
+        return x - self.E @ (self.N.T @ x)
+
+    @property
+    def orthonormal(self) -> np.ndarray:
+        """An orthonormal basis of N, (rows, nullity)."""
+        return _orthonormal(self.N)
+
+
+def null_rows(J: np.ndarray, family: Family) -> NullRows:
+    """Return the combinations of the family's rows J, (rows, nv), that say nothing."""
     A = (J * family.velocities) * (1.0 / family.rows)[:, None]
-    N = null_directions(mirrored(A @ A.T), family.nullity)
-    return _orthonormal(N * (1.0 / family.rows)[:, None])
+    directions = null_directions(mirrored(A @ A.T), family.nullity)
+    return NullRows(directions * (1.0 / family.rows)[:, None], directions * family.rows[:, None])
 
 
 def null_directions(S: np.ndarray, nullity: int) -> np.ndarray:
