@@ -8,7 +8,7 @@ from itertools import pairwise
 from linkwork.compiler.ir.operations import BOOL
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.targets.cuda.map_copies import copies, negated_copies
-from linkwork.compiler.targets.cuda.map_kernel import MapGroup, MapKernel
+from linkwork.compiler.targets.cuda.map_kernel import MapGroup, MapKernel, Task
 from linkwork.compiler.targets.cuda.map_layout import GroupLayout
 from linkwork.compiler.targets.cuda.map_output import flush_lines
 from linkwork.compiler.targets.cuda.maps import Phase, Tree
@@ -52,20 +52,35 @@ class _Unit:
         self.tasks: list[int] = []
 
     def text(self) -> str:
-        kernel = self.kernel
-        states = self.kernel.states
-        turns = self.kernel.rows_per_warp
-        inputs, outputs = ([f"{word}{k}" for k in range(len(arrays_of))] for word, arrays_of in
-                           (("in", self.program.inputs), ("out", self.program.outputs)))  # fmt: skip
+        inputs = [f"in{k}" for k in range(len(self.program.inputs))]
+        outputs = [f"out{k}" for k in range(len(self.program.outputs))]
         arrays = [
             f"{'const ' * (n in inputs)}real *__restrict__ {n}, long long {n}_step"
             for n in (*inputs, *outputs)
         ]
-        bodies = [self._body(group, layout) for group, layout in zip(kernel.groups, self.layouts)]
+        bodies = [self._body(group, layout) for group, layout in zip(self.kernel.groups, self.layouts)]
         self._schedule()
         lines = [
             f'extern "C" __global__ void __launch_bounds__({self.threads}, {self.blocks})',
             f"{NAME}(int rows, {', '.join(arrays)}, real *scratch) {{",
+            *self._variables(),
+            *(f"    {n} += (long long)(first + state) * {n}_step;" for n in inputs),
+            *self._load(),
+            "#pragma unroll 1",
+            f"    for (int phase = 0; phase < {len(self.plan.phases)}; phase++) {{",
+            *self._phase(bodies),
+            "    }",
+            "    LW_WRITTEN();",
+            "}",
+            "",
+        ]
+        return "\n".join([prelude(self.real), *self.constants.lines(), *self._tables(), "\n".join(lines)])
+
+    def _variables(self) -> list[str]:
+        """Return the variables of a thread: its state, its turn among rows, and its places in memory."""
+        kernel = self.kernel
+        states = kernel.states
+        return [
             "    LW_SHARED(shared);",
             f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
             f"    const int state = lane & {states - 1}, turn = lane / {states}; /* which state, and which "
@@ -79,10 +94,13 @@ class _Unit:
             f"    real *lw_s = shared + {states * kernel.row_numbers};",
             "    real *lw_v = lw_s + state;",
             f"    real *lw_o = shared + state * {kernel.pitch(self.plan.phases[0])};",
-            *(f"    {n} += (long long)(first + state) * {n}_step;" for n in inputs),
-            *self._load(),
-            "#pragma unroll 1",
-            f"    for (int phase = 0; phase < {len(self.plan.phases)}; phase++) {{",
+        ]
+
+    def _phase(self, bodies: list[list[str]]) -> list[str]:
+        """Return the statements of one phase: tasks of rows, copies, and the trees behind them."""
+        kernel = self.kernel
+        turns = kernel.rows_per_warp
+        return [
             "    bool free = phase == 0; /* whether what was written last was read, so that others may lie "
             "there */",
             *(
@@ -112,12 +130,7 @@ class _Unit:
             "    LW_FENCE();",
             "    LW_TOGETHER();",
             *flush_lines(kernel),
-            "    }",
-            "    LW_WRITTEN();",
-            "}",
-            "",
         ]
-        return "\n".join([prelude(self.real), *self.constants.lines(), *self._tables(), "\n".join(lines)])
 
     def _pitches(self) -> list[tuple[int, int]]:
         """Return the phases whose row stride differs from that of the previous phase."""
@@ -219,12 +232,16 @@ class _Unit:
             at: dict[tuple[int, int], int] = {}
             for warp_tasks in tasks:
                 for task in warp_tasks:
-                    for taken in task.rows:
-                        if taken not in at:
-                            at[taken] = len(self.rows)
-                            self._row(kernel.groups[task.group], self.layouts[task.group], phase, *taken)
-                    self.tasks += [task.group, *(at[taken] for taken in task.rows)]
+                    self._append_task(task, phase, at)
                 self.tasks += [-1] * ((self.length - len(warp_tasks)) * (turns + 1))
+
+    def _append_task(self, task: Task, phase: Phase, at: dict[tuple[int, int], int]) -> None:
+        """Append a task, and those of its rows that are not yet `at` a place in the table."""
+        for row in task.rows:
+            if row not in at:
+                at[row] = len(self.rows)
+                self._row(self.kernel.groups[task.group], self.layouts[task.group], phase, *row)
+        self.tasks += [task.group, *(at[row] for row in task.rows)]
 
     def _row(self, group: MapGroup, layout: GroupLayout, phase: Phase, v: int, number: int) -> None:
         """Append a row to the table."""
@@ -348,23 +365,25 @@ class _Unit:
     def _trees(self) -> list[str]:
         lines: list[str] = []
         for k, phase in enumerate(self.plan.phases):
-            warps = (
-                self.kernel.warps
-                if sum(len(tree.operations) for tree in phase.trees) > SHARED_TREE_OPERATIONS
-                else 1
-            )
+            is_shared = sum(len(tree.operations) for tree in phase.trees) > SHARED_TREE_OPERATIONS
+            warps = self.kernel.warps if is_shared else 1
             length = -(-len(phase.trees) // warps)
             for warp in range(warps):
                 trees = phase.trees[warp * length : (warp + 1) * length]
                 if trees:
                     lines.append(f"    if (phase == {k} && warp == {warp} && turn == 0) {{")
-                    for first in range(0, len(trees), TREE_GROUP):
-                        stores: list[str] = []
-                        for tree in trees[first : first + TREE_GROUP]:
-                            lines += self._tree(tree, phase, stores)
-                        lines += [*stores, "    LW_BLOCK();"]
+                    lines += self._trees_of_warp(trees, phase)
                     lines.append("    }")
         return ["    LW_TOGETHER();", *lines] if lines else []
+
+    def _trees_of_warp(self, trees: list[Tree], phase: Phase) -> list[str]:
+        lines: list[str] = []
+        for first in range(0, len(trees), TREE_GROUP):
+            stores: list[str] = []
+            for tree in trees[first : first + TREE_GROUP]:
+                lines += self._tree(tree, phase, stores)
+            lines += [*stores, "    LW_BLOCK();"]
+        return lines
 
     def _tree(self, tree: Tree, phase: Phase, stores: list[str]) -> list[str]:
         names: dict[int, str] = {}

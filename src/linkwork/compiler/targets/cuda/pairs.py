@@ -279,13 +279,15 @@ class Matcher:
                 for x, y in self.values(v, pairs[v]):
                     if x == y:
                         crossed |= {x} & home.keys()
-                    elif self._leaves(x, y):
-                        if self.code[x].op == "const" and self.code[x].attr != self.code[y].attr:
-                            yield v, CONSTANT_COST
-                    elif pairs.get(x) != y:
+                    elif self._leaves(x, y) and self._other_constants(x, y):
+                        yield v, CONSTANT_COST
+                    elif not self._leaves(x, y) and pairs.get(x) != y:
                         yield v, PICK_COST
         for x in crossed:
             yield home[x], CROSSING_COST
+
+    def _other_constants(self, x: int, y: int) -> bool:
+        return self.code[x].op == "const" and self.code[x].attr != self.code[y].attr
 
     def _groups(self, pairs: dict[int, int]) -> dict[int, int]:
         """Return the connected group of each pair, by its first value."""

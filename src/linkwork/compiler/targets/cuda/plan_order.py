@@ -30,13 +30,9 @@ class ActionOrder:
         """Return reads, operations and writes in order; loads and stores are inserted later."""
         items: list[Action] = []
         fetched: dict[tuple[int, int], int] = {}
-        inputs_of_chunk: dict[tuple[int, int], list[int]] = {}
+        inputs_of_chunk = self._inputs_of_chunks()
         code = self.program.code
         chunks = self._output_chunks()
-        if not self.is_body:
-            for v, (op, _, attr) in enumerate(code):
-                if op == "input" and self.needed[v]:
-                    inputs_of_chunk.setdefault((attr[0], attr[1] // CHUNK), []).append(v)
         cuts = set(self.program.cuts)
         keeps = (
             dict(zip(self.program.results[-1], self.crossing.keeps))
@@ -79,6 +75,14 @@ class ActionOrder:
                 first_write = len(self.plan.fetches) if first_write is None else first_write
         self.plan.writes_late = first_write is None or first_write == len(self.plan.fetches)
         return items
+
+    def _inputs_of_chunks(self) -> dict[tuple[int, int], list[int]]:
+        """Return the needed inputs of the program by array and chunk; none of a loop's body."""
+        inputs: dict[tuple[int, int], list[int]] = {}
+        for v, (op, _, attr) in enumerate(() if self.is_body else self.program.code):
+            if op == "input" and self.needed[v]:
+                inputs.setdefault((attr[0], attr[1] // CHUNK), []).append(v)
+        return inputs
 
     def _writes(self, chunks: dict[int, list[tuple[Chunk, tuple[int, ...]]]]) -> dict[int, list[Action]]:
         """Return the actions behind each value that write outputs: a chunk once its last element is known.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from linkwork.compiler.ir.liveness import Liveness
@@ -237,30 +237,11 @@ class Planner(ActionOrder):
     def _long_loop(
         self, v: int, loop: BoundedLoop, operands: list[int], results: list[int], position: int
     ) -> None:
-        code = self.program.code
         args = self.program.code[v].args
         self._evict_all(force=False)
-        initial_states: list[tuple[int, int]] = []
-        outer_stores: list[tuple[int, int]] = []
-        states: list[int] = []
-        for a in args[: loop.states]:
-            slot = self.pool.acquire(force=True)
-            assert slot is not None
-            states.append(slot)
-            initial_states.append((a, slot))
-        outer: list[int | None] = []
-        own_slots: list[int] = []
-        for a in args[loop.states :]:
-            if code[a].op == "const":
-                outer.append(None)
-            elif code[a].op != "neg" and a in self.slot:
-                outer.append(self.slot[a])
-            else:
-                slot = self.pool.acquire(force=True)
-                assert slot is not None
-                own_slots.append(slot)
-                outer_stores.append((a, slot))
-                outer.append(slot)
+        states = [self._acquire_slot() for _ in range(loop.states)]
+        initial_states = list(zip(args[: loop.states], states))
+        outer, outer_stores = self._outer_slots(args[loop.states :])
         body = loop.body
         places = [states, outer]
         input_slots = {}
@@ -286,14 +267,40 @@ class Planner(ActionOrder):
                 inner.condition_slot,
             ),
         )
-        for slot in [*own_slots, *([] if inner.condition_slot is None else [inner.condition_slot])]:
+        for _, slot in outer_stores:
             self.pool.release(slot)
+        if inner.condition_slot is not None:
+            self.pool.release(inner.condition_slot)
         for a in operands:
             self._finish_use(a, position)
-        used_results = {}
-        for r in results:
-            if self._next_use(r) is not None:
-                used_results[code[r].attr] = r
+        self._keep_used_results(results, states)
+
+    def _acquire_slot(self) -> int:
+        slot = self.pool.acquire(force=True)
+        assert slot is not None
+        return slot
+
+    def _outer_slots(self, values: Sequence[int]) -> tuple[list[int | None], list[tuple[int, int]]]:
+        """Return the slot of each value from outside a loop, None for constants, and which are stored for
+        it.
+        """
+        code = self.program.code
+        outer: list[int | None] = []
+        stores: list[tuple[int, int]] = []
+        for a in values:
+            if code[a].op == "const":
+                outer.append(None)
+            elif code[a].op != "neg" and a in self.slot:
+                outer.append(self.slot[a])
+            else:
+                slot = self._acquire_slot()
+                stores.append((a, slot))
+                outer.append(slot)
+        return outer, stores
+
+    def _keep_used_results(self, results: list[int], states: list[int]) -> None:
+        """Leave results of a loop that are used in its slots, and release the other slots."""
+        used_results = {self.program.code[r].attr: r for r in results if self._next_use(r) is not None}
         for k, slot in enumerate(states):
             if k in used_results:
                 self.slot[used_results[k]] = slot
