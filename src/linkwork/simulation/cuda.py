@@ -16,32 +16,30 @@ from linkwork.compiler.runtime.cuda.kernel import CudaKernel
 from linkwork.compiler.runtime.cuda.memory import THREAD_STREAM, Memory
 from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import ShapeError
-from linkwork.functions.contact import COEFFICIENTS
 from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulation.control import Control
 from linkwork.simulation.cuda_status import FinalStates, Rows
 from linkwork.simulation.failure import CONTINUING, earlier_status
 from linkwork.simulation.one_kernel import kernel_for, segments
+from linkwork.simulation.rollout_problem import RolloutCall
+from linkwork.simulation.rollout_result import Rollout, with_contact
 from linkwork.simulation.status import has_status
-from linkwork.simulation.traced import CARRIED, STEP_ARGS, ZERO, Laws, carried_size
+from linkwork.simulation.traced import CARRIED, STEP_ARGS, ZERO, carried_size
 
 Arrays = dict[str, tuple[Any, tuple[int, ...]]]  # each with the shape of one row
 
 
-def rollout_on_gpu(
-    model: Model, q: Any, v: Any, tau: Any, control: Control, control_arrays: Arrays,
-    parameters: dict[str, Any], *,
-    dt: float, steps: int, record_every: int, integrator: Any, dtype: str,
-    contacts: Laws | None = None, warm_start: Any = None, earlier: Any = None,
-) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
-    """Return q, v, status, steps and carried numbers as arrays of the library of the states."""
-    arguments = _arguments(
-        model, q, v, tau, control, control_arrays, parameters, steps=steps, dtype=dtype, contacts=contacts,
-        warm_start=warm_start,
+def rollout_on_gpu(rollout: RolloutCall) -> Rollout:
+    """Return a rollout as arrays of the library of its states."""
+    control = rollout.control
+    assert control is not None
+    schedule = rollout.schedule
+    arguments = _arguments(rollout, control)
+    kernel = kernel_for(
+        rollout.model, control, schedule.integrator, arguments.parameters, target="cuda", dtype=rollout.dtype,
+        contacts=rollout.laws,
     )  # fmt: skip
-    names = arguments.parameters
-    kernel = kernel_for(model, control, integrator, names, target="cuda", dtype=dtype, contacts=contacts)
     arrays_of_library = [x for x, _ in arguments.arrays.values() if library_of(x) is not None]
     library = library_of(arrays_of_library[0]) if arrays_of_library else None
     device = current_gpu() if library is None else gpu(library.view(arrays_of_library[0]).gpu)
@@ -49,22 +47,25 @@ def rollout_on_gpu(
         stack.enter_context(device.current())
         stream = THREAD_STREAM if library is None else library.stream(device.number)
         memory = Memory(kernel, stream, stack)
-        run = _GpuRollout(model, control, kernel, arguments, memory, device, library)
-        results = run.allocate_results(steps // record_every + 1)
-        before = earlier_status(earlier, arguments.batch)
+        run = _GpuRollout(rollout.model, control, kernel, arguments, memory, device, library)
+        results = run.allocate_results(schedule.steps // schedule.record_every + 1)
+        before = earlier_status(rollout.status, arguments.batch)
         unclosed = run.final_states.unclosed()
         is_held = unclosed | ~has_status(before, CONTINUING)  # these rows take no step
-        run.take_steps(results, dt, list(segments(steps, record_every, arguments.is_per_step)), is_held)
+        calls = list(segments(schedule.steps, schedule.record_every, arguments.is_per_step))
+        run.take_steps(results, schedule.dt, calls, is_held)
         call("cuStreamSynchronize", stream)
         carried = results["carried"].address if "carried" in results else None
         codes = run.final_states.status(
-            before, unclosed, results["steps"].address, carried, arguments.carried_size, dt, steps, integrator
+            before, unclosed, results["steps"].address, carried, arguments.carried_size, schedule
         )
         status = run.returned_status(codes)
         returned = {name: run.returned(result) for name, result in results.items()}
     if library is not None and not library.host_status:  # whole numbers of the library
         status = sum(((status == code) * code for code in set(codes.tolist())), start=(status != status) * 0)
-    return returned["q"], returned["v"], status, returned["steps"], returned.get("carried")
+    result = Rollout(returned["q"], returned["v"], status)
+    result.steps = returned["steps"]
+    return with_contact(result, returned.get("carried"), rollout.laws)
 
 
 @dataclass(frozen=True)
@@ -78,29 +79,28 @@ class _Arguments:
     carried_size: int  # of numbers that each row passes from step to step besides its state
 
 
-def _arguments(
-    model: Model, q: Any, v: Any, tau: Any, control: Control, control_arrays: Arrays,
-    parameters: dict[str, Any], *,
-    steps: int, dtype: str, contacts: Laws | None, warm_start: Any,
-) -> _Arguments:  # fmt: skip
-    coefficients = [name for name in COEFFICIENTS if name in parameters and contacts is not None]
-    model_parameters = {name: x for name, x in parameters.items() if name not in coefficients}
-    names = (*coefficients, *known(model, model_parameters))
-    arrays: Arrays = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), **control_arrays}
+def _arguments(rollout: RolloutCall, control: Control) -> _Arguments:
+    model = rollout.model
+    contacts = rollout.laws
+    coefficients = rollout.coefficients
+    names = (*coefficients, *known(model, rollout.parameters))
+    arrays: Arrays = {"q": (rollout.q, (model.nq,)), "v": (rollout.v, (model.nv,)), **rollout.control_arrays}
     candidate_count = 0 if contacts is None else len(contacts.candidates(model))
     for name in names:
-        shape = (candidate_count,) if name in coefficients else shape_of(model, name)
-        arrays[name] = (parameters[name], shape)
+        if name in coefficients:
+            arrays[name] = (coefficients[name], (candidate_count,))
+        else:
+            arrays[name] = (rollout.parameters[name], shape_of(model, name))
     batch = _batch(arrays)
     is_per_step = False
     if "tau" in control.inputs:
-        tau = np.zeros(model.nv, dtype) if tau is None else tau
+        tau = np.zeros(model.nv, rollout.dtype) if rollout.tau is None else rollout.tau
         is_per_step = np.ndim(tau) == len(batch) + 2
-        arrays["tau"] = (tau, (steps, model.nv) if is_per_step else (model.nv,))
+        arrays["tau"] = (tau, (rollout.schedule.steps, model.nv) if is_per_step else (model.nv,))
         _batch({"tau": arrays["tau"]})
     size = 0 if contacts is None else carried_size(model, contacts)
-    if contacts is not None and warm_start is not None:
-        arrays["warm_start"] = (warm_start, (size - len(CARRIED),))
+    if contacts is not None and rollout.warm_start is not None:
+        arrays["warm_start"] = (rollout.warm_start, (size - len(CARRIED),))
         if is_per_step:
             batch = np.broadcast_shapes(batch, _batch({"warm_start": arrays["warm_start"]}))
         else:

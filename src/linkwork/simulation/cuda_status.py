@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from linkwork.compiler.runtime.cuda.memory import Memory
@@ -12,6 +10,7 @@ from linkwork.model import Model
 from linkwork.simulation.closedness import open_rows
 from linkwork.simulation.control import Control
 from linkwork.simulation.failure import CONTINUING, merge_status, stopped_status
+from linkwork.simulation.rollout_problem import Schedule
 from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.traced import CARRIED
 
@@ -44,8 +43,7 @@ class FinalStates:
 
     def status(
         self, before: np.ndarray, unclosed: np.ndarray, step_counts: int, carried: int | None, width: int,
-        dt: float,
-        steps: int, integrator: Any,
+        schedule: Schedule,
     ) -> np.ndarray:  # fmt: skip
         """Return the status of all rows, (rows,).
 
@@ -59,16 +57,23 @@ class FinalStates:
         if carried is not None:
             ends = self._fetch_rows((carried, width), (width,), None)
             status[ends[:, -1] > 0.0] = int(Status.CONTACT_NOT_CONVERGED)
-        stopped = np.flatnonzero(((taken != steps) | unclosed) & is_continued)
+        stopped = np.flatnonzero(((taken != schedule.steps) | unclosed) & is_continued)
         if len(stopped):
             solved = np.zeros(len(stopped), dtype=bool)
             if ends is not None:
                 solved = np.isfinite(ends[stopped]).all(axis=1)
             start = self._fetch("q", stopped), self._fetch("v", stopped)
-            last = self._states_after(start, stopped, taken[stopped].astype(int), width, dt)
+            last = self._states_after(start, stopped, taken[stopped].astype(int), width, schedule.dt)
             start, last = ((x[0].astype(float), x[1].astype(float)) for x in (start, last))
             status[stopped] = stopped_status(
-                self.model, start, last, unclosed[stopped], solved, dt, integrator, self._parameters(stopped)
+                self.model,
+                start,
+                last,
+                unclosed[stopped],
+                solved,
+                schedule.dt,
+                schedule.integrator,
+                self._parameters(stopped),
             )
         return merge_status(before, status)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,17 @@ def segments(steps: int, record_every: int, single: bool) -> Iterator[tuple[int,
         yield over - count, count, over // record_every if over % record_every == 0 else None
 
 
+@dataclass(frozen=True)
+class KernelRun:
+    """Trajectories of rows, with n recorded states each."""
+
+    q: np.ndarray  # (rows, n, nq)
+    v: np.ndarray  # (rows, n, nv)
+    taken: np.ndarray  # steps that rows took, (rows,)
+    carried: np.ndarray | None  # what rows pass from step to step besides their state, at the end
+    last: tuple[np.ndarray, np.ndarray]  # q and v of rows that stopped, after the steps that they took
+
+
 @np.errstate(
     over="ignore", invalid="ignore"
 )  # a status tells of what is not finite, also where it was rounded
@@ -72,11 +84,8 @@ def roll_out(
     steps: int,
     record_every: int,
     carried: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, tuple[np.ndarray, np.ndarray]]:
-    """Return q, (rows, n, nq), v, (rows, n, nv), the steps that rows took, (rows,), and what is `carried` at
-    the end.
-
-    Last q, (rows, nq), and v, (rows, nv), of rows that stopped: the states after the steps that they took.
+) -> KernelRun:
+    """Take steps by a kernel, from states of rows and what they have `carried` before.
 
     `inputs` are arrays of rows, in the order of the kernel's inputs; `each` are forces for each step, (rows,
     steps, nv).
@@ -116,7 +125,7 @@ def roll_out(
         done[part] = now[2]
         if ends is not None:
             ends[part] = now[3]
-    return q, v, done.astype(int), ends, last
+    return KernelRun(q, v, done.astype(int), ends, last)
 
 
 def last_states(

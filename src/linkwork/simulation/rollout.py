@@ -13,7 +13,7 @@ from linkwork.model import Model
 from linkwork.simulation.actuators import Controls, warn_inactive_actuators
 from linkwork.simulation.charts import Charts
 from linkwork.simulation.closedness import closed_start
-from linkwork.simulation.control import PD, Policy
+from linkwork.simulation.control import PD, Control, Policy
 from linkwork.simulation.failure import (
     earlier_status,
 )
@@ -35,8 +35,8 @@ from linkwork.simulation.rollout_arguments import (
 )
 from linkwork.simulation.rollout_in_charts import rollout_in_charts
 from linkwork.simulation.rollout_in_kernel import rollout_in_kernel
-from linkwork.simulation.rollout_problem import RolloutProblem, Schedule
-from linkwork.simulation.rollout_result import Rollout, with_contact
+from linkwork.simulation.rollout_problem import RolloutCall, RolloutProblem, Schedule
+from linkwork.simulation.rollout_result import Rollout
 from linkwork.simulation.stiffness import implicit_parameters
 from linkwork.simulation.traced import Laws, taken_coefficients
 from linkwork.sko import Tree
@@ -186,14 +186,10 @@ def rollout(
     >>> motion.q.shape[0], motion.status == lw.Status.OK
     (1001, np.True_)
     """
-    check_arguments(model, dt, steps, record_every, integrator)
-    if not isinstance(parameters or {}, Mapping):
-        raise ModelError(
-            f"rollout: parameters: expected a dict of arrays by name, got {type(parameters).__name__}"
-        )
-    is_function = callable(tau) and not isinstance(tau, (PD, Controls))
+    check_arguments(model, dt, steps, record_every, integrator, parameters)
+    is_feedback = policy is not None or isinstance(tau, (PD, Controls))
     if isinstance(model, Tree):
-        check_tree(model, integrator, is_function, contacts)
+        check_tree(model, integrator, callable(tau) and not isinstance(tau, (PD, Controls)), contacts)
     method = integration_method(model, integrator, rtol, atol)
     q = closed_start("rollout", model, q, parameters or {}, close)
     if integrator == IMPLICIT:
@@ -201,62 +197,75 @@ def rollout(
     if tau is None and policy is None:
         warn_inactive_actuators("rollout", model)
     control, control_arrays = rollout_control(model, tau, policy, inputs)
-    check_switches("rollout", limits, friction)
-    if contacts is not None:
-        warn_untested("rollout", model, contacts)
-        contacts = switched(contacts_in_rollout(model, contacts, control, integrator), limits, friction)
-    laws: Laws | None = joint_laws(model, limits, friction) if contacts is None else contacts
-    check_integrator("rollout", model, laws, integrator)
+    laws = _laws(model, control, integrator, contacts, limits, friction)
     if contacts is None and warm_start is not None:
         raise ModelError("rollout: warm_start= requires contacts=")
-    placement = {name: x for name, x in (("device", device), ("dtype", dtype)) if x is not None}
-    device, dtype = resolve_device("rollout", placement, (q, v, tau))
+    device, dtype = _placement(device, dtype, (q, v, tau))
     check_device(model, control, device, dtype)
     check_counts(dt, steps, dtype)
     model_parameters = dict(parameters or {})
-    coefficients = taken_coefficients(model, model_parameters, laws, "rollout", bool(friction))
-    # a small integer type of NumPy would overflow in sizes
-    schedule = Schedule(dt, int(steps), int(record_every), method)
+    call = RolloutCall(
+        model, q, v, tau, control, control_arrays, is_feedback,
+        coefficients=taken_coefficients(model, model_parameters, laws, "rollout", bool(friction)),
+        parameters=model_parameters,
+        laws=laws,
+        warm_start=warm_start,
+        status=status,
+        # a small integer type of NumPy would overflow in sizes
+        schedule=Schedule(dt, int(steps), int(record_every), method),
+        dtype=dtype,
+    )  # fmt: skip
     if device == "cuda":
         from linkwork.simulation.cuda import rollout_on_gpu
 
-        assert control is not None
-        *trajectories, taken, carried = rollout_on_gpu(
-            model,
-            q,
-            v,
-            tau,
-            control,
-            control_arrays,
-            dict(parameters or {}),
-            dt=dt,
-            steps=schedule.steps,
-            record_every=schedule.record_every,
-            integrator=method,
-            dtype=dtype,
-            contacts=laws,
-            warm_start=warm_start,
-            earlier=status,
-        )
-        result = Rollout(*trajectories)
-        result.steps = taken
-        return with_contact(result, carried, laws)
-    batch, rows = broadcast_arrays(
-        arrays_by_name(model, q, v, model_parameters, coefficients, control_arrays, contacts, warm_start)
-    )
+        return rollout_on_gpu(call)
+    return _rollout_on_cpu(call)
+
+
+def _placement(device: str | None, dtype: str | None, arrays: tuple[Any, ...]) -> tuple[str, str]:
+    """Return the device and dtype of a rollout: those that are named, else those of the arrays."""
+    named = {name: x for name, x in (("device", device), ("dtype", dtype)) if x is not None}
+    return resolve_device("rollout", named, arrays)
+
+
+def _laws(
+    model: Model,
+    control: Control | None,
+    integrator: str,
+    contacts: Contacts | None,
+    limits: Any,
+    friction: Any,
+) -> Laws | None:
+    """Return contacts, or the laws of joint limits and dry friction alone; None if nothing of these acts."""
+    check_switches("rollout", limits, friction)
+    laws: Laws | None
+    if contacts is None:
+        laws = joint_laws(model, limits, friction)
+    else:
+        warn_untested("rollout", model, contacts)
+        laws = switched(contacts_in_rollout(model, contacts, control, integrator), limits, friction)
+    check_integrator("rollout", model, laws, integrator)
+    return laws
+
+
+def _rollout_on_cpu(call: RolloutCall) -> Rollout:
+    """Return a rollout by one kernel, or in charts if coordinates may become singular."""
+    model = call.model
+    control = call.control
+    batch, rows = broadcast_arrays(arrays_by_name(call))
     start = rows.pop("q"), rows.pop("v")
-    earlier = earlier_status(status, batch)
-    if contacts is not None and warm_start is None and status is None:
-        warn_penetration(
-            "rollout", model, contacts, start[0], {name: rows[name] for name in model_parameters}
-        )
-    is_feedback = policy is not None or isinstance(tau, (PD, Controls))
-    never_singular = not model.loops or (is_feedback and not Charts(model).moving and not families(model))
-    if control is not None and (never_singular or contacts is not None or dtype != "float64"):
-        names = (*coefficients, *model_parameters)
-        problem = RolloutProblem(model, control, batch, start, rows, tau, earlier, schedule)
-        return rollout_in_kernel(problem, names, laws, dtype)
-    control_inputs = {name: rows.pop(name) for name in control_arrays}
-    problem = RolloutProblem(model, control, batch, start, rows, tau, earlier, schedule)
-    joint_laws_only = None if isinstance(laws, Contacts) else laws
-    return rollout_in_charts(problem, control_inputs if is_feedback else None, joint_laws_only)
+    earlier = earlier_status(call.status, batch)
+    if call.contacts is not None and call.warm_start is None and call.status is None:
+        parameters = {name: rows[name] for name in call.parameters}
+        warn_penetration("rollout", model, call.contacts, start[0], parameters)
+    never_singular = not model.loops or (
+        call.is_feedback and not Charts(model).moving and not families(model)
+    )
+    if control is not None and (never_singular or call.contacts is not None or call.dtype != "float64"):
+        names = (*call.coefficients, *call.parameters)
+        problem = RolloutProblem(model, control, batch, start, rows, call.tau, earlier, call.schedule)
+        return rollout_in_kernel(problem, names, call.laws, call.dtype)
+    control_inputs = {name: rows.pop(name) for name in call.control_arrays}
+    problem = RolloutProblem(model, control, batch, start, rows, call.tau, earlier, call.schedule)
+    laws = None if isinstance(call.laws, Contacts) else call.laws
+    return rollout_in_charts(problem, control_inputs if call.is_feedback else None, laws)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.contact import rows as contact_rows
+from linkwork.compiler.runtime.build import check_dtype
 from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.contact import Contacts, chosen_contacts
 from linkwork.errors import ModelError, ShapeError
-from linkwork.functions.compile import check_dtype
 from linkwork.functions.engine.parameter_names import known, shape_of
 from linkwork.model import Model
 from linkwork.simulation.actuators import Controls
@@ -21,6 +21,7 @@ from linkwork.simulation.control import PD, Control, Policy, force_control, poli
 from linkwork.simulation.integrators import INTEGRATORS
 from linkwork.simulation.midpoint import check_midpoint
 from linkwork.simulation.numbers import real_numbers
+from linkwork.simulation.rollout_problem import RolloutCall
 from linkwork.simulation.traced import check_moves
 from linkwork.sko import Tree
 
@@ -75,8 +76,10 @@ def normal_contacts(caller: str, model: Model, contacts: Any, integrator: str) -
     return normalized
 
 
-def check_arguments(model: Any, dt: Any, steps: Any, record_every: Any, integrator: Any) -> None:
-    """Raise if the model, a count, the step or the integrator is invalid."""
+def check_arguments(
+    model: Any, dt: Any, steps: Any, record_every: Any, integrator: Any, parameters: Any
+) -> None:
+    """Raise if the model, a count, the step, the integrator or the type of the parameters is invalid."""
     if not isinstance(model, (Model, Tree)):
         raise ModelError(f"rollout: expected a model, got {type(model).__name__}")
     check_moves(model, "rollout")
@@ -86,6 +89,10 @@ def check_arguments(model: Any, dt: Any, steps: Any, record_every: Any, integrat
             raise ModelError(f"rollout: {name}: expected an integer of at least {minimum}, got {value!r}")
     if not is_finite_number(dt) or not dt > 0.0:
         raise ModelError(f"rollout: dt: expected a positive number of seconds, got {dt!r}")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ModelError(
+            f"rollout: parameters: expected a dict of arrays by name, got {type(parameters).__name__}"
+        )
 
 
 def check_integrator_name(caller: str, integrator: Any) -> None:
@@ -204,22 +211,16 @@ def broadcast_arrays(
     }
 
 
-def arrays_by_name(
-    model: Model,
-    q: Any,
-    v: Any,
-    parameters: Mapping[str, Any],
-    coefficients: Mapping[str, Any],
-    control_arrays: Mapping[str, tuple[Any, tuple[int, ...]]],
-    contacts: Contacts | None,
-    warm_start: Any,
-) -> dict[str, tuple[Any, tuple[int, ...]]]:
+def arrays_by_name(call: RolloutCall) -> dict[str, tuple[Any, tuple[int, ...]]]:
     """Return all arrays of a rollout with the shape of one row."""
-    arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (q, (model.nq,)), "v": (v, (model.nv,))}
-    arrays |= {name: (parameters[name], shape_of(model, name)) for name in known(model, parameters)}
-    if contacts is not None and coefficients:
-        arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in coefficients.items()}
-    arrays |= control_arrays
+    model = call.model
+    contacts = call.contacts
+    arrays: dict[str, tuple[Any, tuple[int, ...]]] = {"q": (call.q, (model.nq,)), "v": (call.v, (model.nv,))}
+    arrays |= {name: (call.parameters[name], shape_of(model, name)) for name in known(model, call.parameters)}
+    if contacts is not None and call.coefficients:
+        arrays |= {name: (x, (len(contacts.candidates(model)),)) for name, x in call.coefficients.items()}
+    arrays |= call.control_arrays
     if contacts is not None and (count := contact_rows.count(model, contacts)):
-        arrays["warm_start"] = (np.zeros(count) if warm_start is None else warm_start, (count,))
+        impulses = np.zeros(count) if call.warm_start is None else call.warm_start
+        arrays["warm_start"] = (impulses, (count,))
     return arrays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from linkwork.functions.contact import COEFFICIENTS
 from linkwork.simulation.actuation import control_feedback
 from linkwork.simulation.causes import contact_causes, first_causes, last_finite_states
 from linkwork.simulation.closedness import open_rows
+from linkwork.simulation.control import Control
 from linkwork.simulation.failure import (
     CONTINUING,
     classify_open,
@@ -18,7 +20,7 @@ from linkwork.simulation.failure import (
     merge_status,
     stopped_status,
 )
-from linkwork.simulation.one_kernel import kernel_for, roll_out
+from linkwork.simulation.one_kernel import KernelRun, kernel_for, roll_out
 from linkwork.simulation.rollout_forces import GivenForces
 from linkwork.simulation.rollout_problem import RolloutProblem
 from linkwork.simulation.rollout_result import Rollout, with_contact
@@ -31,78 +33,131 @@ def rollout_in_kernel(
     problem: RolloutProblem, names: tuple[str, ...], contacts: Laws | None, dtype: str
 ) -> Rollout:
     """Return the rollout by a kernel that contains the loop over steps; see `one_kernel`."""
-    model = problem.model
     control = problem.control
     assert control is not None
+    schedule = problem.schedule
+    inputs = _inputs(problem, control, names)
+    kernel = kernel_for(
+        problem.model, control, schedule.integrator, names, target="cpu", dtype=dtype, contacts=contacts
+    )
     q, v = problem.start
-    rows = problem.rows
-    batch = problem.batch
-    earlier = problem.earlier
-    dt = problem.schedule.dt
-    steps = problem.schedule.steps
-    integrator = problem.schedule.integrator
-    inputs = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
-    forces = forces_per_step = None
-    if "tau" in control.inputs:
-        forces = GivenForces(model, problem.tau, batch, steps, dt)
-        forces_per_step = forces.values if forces.per_step else None
-        inputs = {"tau": forces.values[:, 0] if forces.per_step and steps else forces.values, **inputs}
-    kernel = kernel_for(model, control, integrator, names, target="cpu", dtype=dtype, contacts=contacts)
     carried = None
     if contacts is not None:
-        carried = np.pad(rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
-    parameters = {name: rows[name] for name in names if name not in COEFFICIENTS}
-    unclosed = open_rows(model, q, parameters, dtype=dtype)
-    continuing = has_status(earlier, CONTINUING)
+        carried = np.pad(problem.rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
+    unclosed = open_rows(problem.model, q, inputs.parameters, dtype=dtype)
+    continuing = has_status(problem.earlier, CONTINUING)
     idle = unclosed | ~continuing
     q_first = np.where(idle[:, None], np.nan, q) if idle.any() else q  # NaN: the row takes no step
-    q_all, v_all, taken, carried_end, last = roll_out(
-        kernel, (q_first, v), inputs, forces_per_step, dt=dt, steps=steps,
-        record_every=problem.schedule.record_every,
+    forces = inputs.forces
+    run = roll_out(
+        kernel,
+        (q_first, v),
+        inputs.arrays,
+        forces.values if forces is not None and forces.per_step else None,
+        dt=schedule.dt,
+        steps=schedule.steps,
+        record_every=schedule.record_every,
         carried=carried,
-    )  # fmt: skip
-    q_all[:, 0] = q
-    end = (q_all[:, -1], v_all[:, -1])
+    )
+    run.q[:, 0] = q
+    end = (run.q[:, -1], run.v[:, -1])
+    feedback = control_feedback(problem.model, control, inputs.arrays, inputs.parameters)
+    status = _stopped_rows(problem, control, inputs, run, unclosed, continuing)
+    status = classify_runaway(
+        problem.model, status, q, end, inputs.parameters, schedule.dt, schedule.integrator, feedback
+    )
+    status = classify_open(problem.model, status, end[0], inputs.parameters, dtype)
+    status = merge_status(problem.earlier, status)
+    causes = np.full(len(q), "", dtype=object)
+    if (status != int(Status.OK)).any():
+        causes = _causes(problem, inputs, run, status, continuing, contacts)
+    batch = problem.batch
+    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (run.q, run.v, status)))
+    result.steps = run.taken.reshape(batch)
+    result.causes = causes.reshape(batch)
+    return with_contact(result, None if run.carried is None else run.carried.reshape((*batch, -1)), contacts)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Inputs of a kernel as rows, by name: `parameters` of the model among them, and given `forces`."""
+
+    arrays: dict[str, np.ndarray]
+    parameters: dict[str, np.ndarray]
+    forces: GivenForces | None
+
+    def at_steps(self, taken: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the inputs of the steps after those that rows have taken."""
+        return self.arrays if self.forces is None else self.arrays | self.forces.at_steps(taken)
+
+
+def _inputs(problem: RolloutProblem, control: Control, names: tuple[str, ...]) -> _Inputs:
+    rows = problem.rows
+    arrays = {name: rows[name] for name in (*control.inputs, *names) if name in rows}
+    forces = None
+    if "tau" in control.inputs:
+        steps = problem.schedule.steps
+        forces = GivenForces(problem.model, problem.tau, problem.batch, steps, problem.schedule.dt)
+        first = forces.values[:, 0] if forces.per_step and steps else forces.values
+        arrays = {"tau": first, **arrays}
+    return _Inputs(arrays, {name: rows[name] for name in names if name not in COEFFICIENTS}, forces)
+
+
+def _stopped_rows(
+    problem: RolloutProblem,
+    control: Control,
+    inputs: _Inputs,
+    run: KernelRun,
+    unclosed: np.ndarray,
+    continuing: np.ndarray,
+) -> np.ndarray:
+    """Return the status of rows that stopped or whose contacts were not solved, OK for others, (rows,)."""
+    q, v = problem.start
+    schedule = problem.schedule
     status = np.full(len(q), int(Status.OK))
     finite: Any = np.isfinite(q).all() and np.isfinite(v).all()
     if not finite:
         finite = np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
-    stopped = np.flatnonzero(((taken != steps) | unclosed | ~finite) & continuing)
-    solved = stopped < 0 if carried_end is None else np.isfinite(carried_end[stopped]).all(axis=1)
+    stopped = np.flatnonzero(((run.taken != schedule.steps) | unclosed | ~finite) & continuing)
     if len(stopped):
-        used = inputs if forces is None else inputs | forces.at_steps(taken)
+        solved = stopped < 0 if run.carried is None else np.isfinite(run.carried[stopped]).all(axis=1)
+        used = inputs.at_steps(run.taken)
         solved &= finite_rows([x[stopped] for x in used.values()], len(stopped))
+        parameters = {name: x[stopped] for name, x in inputs.parameters.items()}
+        arrays = {name: x[stopped] for name, x in inputs.arrays.items()}
         status[stopped] = stopped_status(
-            model,
+            problem.model,
             (q[stopped].astype(float), v[stopped].astype(float)),
-            (last[0][stopped].astype(float), last[1][stopped].astype(float)),
+            (run.last[0][stopped].astype(float), run.last[1][stopped].astype(float)),
             unclosed[stopped],
             solved,
-            dt,
-            integrator,
-            {name: x[stopped] for name, x in parameters.items()},
-            control_feedback(
-                model,
-                control,
-                {name: x[stopped] for name, x in inputs.items()},
-                {name: x[stopped] for name, x in parameters.items()},
-            ),
+            schedule.dt,
+            schedule.integrator,
+            parameters,
+            control_feedback(problem.model, control, arrays, parameters),
         )
-    if carried_end is not None:
-        unsolved = (carried_end[:, -1] > 0.0) & (status == int(Status.OK))
+    if run.carried is not None:
+        unsolved = (run.carried[:, -1] > 0.0) & (status == int(Status.OK))
         status[unsolved] = int(Status.CONTACT_NOT_CONVERGED)
-    feedback = control_feedback(model, control, inputs, parameters)
-    status = classify_runaway(model, status, q, end, parameters, dt, integrator, feedback)
-    status = merge_status(earlier, classify_open(model, status, end[0], parameters, dtype))
-    result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (q_all, v_all, status)))
-    result.steps = taken.reshape(batch)
-    causes = np.full(len(q), "", dtype=object)
-    if (status != int(Status.OK)).any():
-        q_last, v_last = last_finite_states((q, v), end, last, taken)
-        used = inputs if forces is None else inputs | forces.at_steps(taken)
-        ended = np.where(continuing, status, 0)
-        causes = first_causes(model, ended, (q_last, v_last), taken, dt, parameters, used)
-        if carried_end is not None:
-            causes = causes + contact_causes(model, contacts, status, q_last, carried_end, parameters)
-    result.causes = causes.reshape(batch)
-    return with_contact(result, None if carried_end is None else carried_end.reshape((*batch, -1)), contacts)
+    return status
+
+
+def _causes(
+    problem: RolloutProblem,
+    inputs: _Inputs,
+    run: KernelRun,
+    status: np.ndarray,
+    continuing: np.ndarray,
+    contacts: Laws | None,
+) -> np.ndarray:
+    """Return sentences on why rows stopped, (rows,)."""
+    model = problem.model
+    end = (run.q[:, -1], run.v[:, -1])
+    q_last, v_last = last_finite_states(problem.start, end, run.last, run.taken)
+    ended = np.where(continuing, status, 0)
+    used = inputs.at_steps(run.taken)
+    dt = problem.schedule.dt
+    causes = first_causes(model, ended, (q_last, v_last), run.taken, dt, inputs.parameters, used)
+    if run.carried is None:
+        return causes
+    return causes + contact_causes(model, contacts, status, q_last, run.carried, inputs.parameters)

@@ -1,4 +1,4 @@
-"""A rollout whose arguments have been checked and broadcast."""
+"""A rollout whose arguments have been checked, and one whose arrays have been broadcast too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.contact import Contacts
 from linkwork.model import Model
 from linkwork.simulation.adaptive import Adaptive
 from linkwork.simulation.control import Control
+from linkwork.simulation.traced import Laws
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,35 @@ class Schedule:
     steps: int
     record_every: int
     integrator: str | Adaptive
+
+
+@dataclass(frozen=True)
+class RolloutCall:
+    """Checked arguments of a rollout.
+
+    `control` is evaluated inside a kernel; it is None if `tau` is a Python function. `parameters` are those
+    of the model, `coefficients` those of contacts.
+    """
+
+    model: Model
+    q: Any
+    v: Any
+    tau: Any
+    control: Control | None
+    control_arrays: dict[str, tuple[Any, tuple[int, ...]]]  # each with the shape of one row
+    is_feedback: bool  # forces depend on the state, by PD control or a policy
+    parameters: dict[str, Any]
+    coefficients: dict[str, Any]
+    laws: Laws | None
+    warm_start: Any
+    status: Any
+    schedule: Schedule
+    dtype: str
+
+    @property
+    def contacts(self) -> Contacts | None:
+        """Contacts of the rollout, or None."""
+        return self.laws if isinstance(self.laws, Contacts) else None
 
 
 @dataclass(frozen=True)

@@ -119,47 +119,6 @@ def step_of(integrator: Integrator) -> Step:
     return step
 
 
-def _with_contact(
-    model: Model,
-    contacts: Contacts,
-    carried: Any,
-    q: Any,
-    v: Any,
-    dt: Any,
-    force: Callable[[Any, Any, float], Any],
-    coefficients: dict[str, Any],
-) -> tuple[Any, Any, Any]:
-    """Return q, v and what is carried from step to step: impulses, then the numbers of `CARRIED`."""
-    impulses, (worst, most, failed) = carried[: -len(CARRIED)], carried[-len(CARRIED) :]
-    q, v, impulses, residual, count, converged = contact_step(
-        model, q, v, force(q, v, 0.0), dt, None, impulses, contacts=contacts, details=True, **coefficients
-    )
-    worst = maximum(worst, residual)
-    most = maximum(most, count)
-    return q, v, np.array([*impulses, worst, most, failed + (1.0 - converged)], dtype=object)
-
-
-def _with_joint_laws(
-    model: Model,
-    laws: JointLaws,
-    carried: Any,
-    integrator: Integrator,
-    q: Any,
-    v: Any,
-    dt: Any,
-    force: Callable[..., Any],
-) -> tuple[Any, Any, Any]:
-    """Return q, v and the numbers of `CARRIED`."""
-    smooth = None if integrator == "semi_implicit_euler" else step_of(integrator)
-    q, v, residual, count, converged = joint_laws.stepped(model, laws, smooth, q, v, dt, force)
-    worst, most, failed = carried
-    return (
-        q,
-        v,
-        np.array([maximum(worst, residual), maximum(most, count), failed + (1.0 - converged)], dtype=object),
-    )
-
-
 CARRIED = (
     "residual",
     "iterations",
@@ -268,94 +227,150 @@ def rollout_body(
     That puts the accelerations that a step ends with into the list `known`, and takes at most so many steps.
     """
     check_moves(model, "rollout")
-    more = {} if contacts is None else {"carried": (carried_size(model, contacts),)}
-    shapes: dict[str, Any] = {
-        "q": (model.nq,),
-        "v": (model.nv,),
-        "done": (),
-        **more,
-        "how": (STEP_ARGS,),
-        **control.inputs,
-    }
-    coefficients = [name for name in parameters if name in COEFFICIENTS]
-    if contacts is not None:
-        shapes |= dict.fromkeys(coefficients, (len(contacts.candidates(model)),))
-        parameters = tuple(name for name in parameters if name not in coefficients)
-    words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
-    shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
-    nq = model.nq
-    nv = model.nv
-    charts = None if isinstance(model, Tree) or not model.loops else Charts(model)
-    places = probe_places(charts)
-    size = places[-1] if places else 0
-    constrained = charts is not None and bool(families(model))
-    scales = coordinate_scales(charts) if charts is not None and (size or constrained) else np.zeros(nq)
+    setup = _Setup(model, control, integrator, parameters, contacts, known, most)
+    return setup.shapes, lambda *arrays: _TracedSteps(setup, arrays).results()
 
-    def body(*arrays: Any) -> dict[str, Any]:
-        inputs = dict(zip(shapes, arrays))
-        numbers = {n: inputs[w] for n, w in zip(parameters, words)}
-        moving = model.traced_with(numbers) if parameters else model
-        dt, count, zero, before = inputs["how"]
 
-        def probed(q: Any) -> list[np.ndarray]:
-            if charts is None or not size:
-                return []
-            return probes(charts.whole.traced_with(numbers) if parameters else charts.whole, q, charts)
+class _Setup:
+    """A rollout that is traced: its inputs, and what is observed of the loops after each step."""
 
-        one_step = step_of(integrator)
+    def __init__(
+        self,
+        model: Model,
+        control: Control,
+        integrator: Integrator,
+        parameters: tuple[str, ...],
+        laws: Laws | None,
+        known: list[Any] | None,
+        max_steps: int,
+    ) -> None:
+        self.model = model
+        self.control = control
+        self.integrator = integrator
+        self.laws = laws
+        self.known = known
+        self.max_steps = max_steps
+        more = {} if laws is None else {"carried": (carried_size(model, laws),)}
+        shapes: dict[str, Any] = {
+            "q": (model.nq,),
+            "v": (model.nv,),
+            "done": (),
+            **more,
+            "how": (STEP_ARGS,),
+            **control.inputs,
+        }
+        self.coefficients = [name for name in parameters if name in COEFFICIENTS]
+        if laws is not None:
+            shapes |= dict.fromkeys(self.coefficients, (len(laws.candidates(model)),))
+            parameters = tuple(name for name in parameters if name not in self.coefficients)
+        words = input_names(parameters, taken=tuple(shapes)) if parameters else ()
+        shapes |= {word: shape_of(model, name) for word, name in zip(words, parameters)}
+        self.shapes = shapes
+        self.word_of = dict(zip(parameters, words))  # inputs of parameters of the model
+        charts = self.charts = None if isinstance(model, Tree) or not model.loops else Charts(model)
+        self.places = probe_places(charts)
+        self.probe_count = self.places[-1] if self.places else 0
+        self.constrained = charts is not None and bool(families(model))
+        self.scales = np.zeros(model.nq)
+        if charts is not None and (self.probe_count or self.constrained):
+            self.scales = coordinate_scales(charts)
 
-        def step(state: Any) -> tuple[Any, Any]:
-            q = state[:nq]
-            v = state[nq : nq + nv]
-            k = state[-1]
 
-            def force(q: Any, v: Any, part: Any) -> Any:
-                return control.force(moving, q, v, (before + k + part) * dt, inputs)
+class _TracedSteps:
+    """The loop over steps, on the symbols of one trace."""
 
-            carried = state[nq + nv : -1 - size]
-            last_probes = np.split(state[-1 - size : -1], places[:-1])
-            if contacts is None:
-                q1, v1, last_known = one_step(moving, q, v, dt, force)
-                if known is not None:
-                    known.extend(last_known)
-            elif isinstance(contacts, JointLaws):
-                q1, v1, carried = _with_joint_laws(moving, contacts, carried, integrator, q, v, dt, force)
-            else:
-                coefficient_values = {name: inputs[name] for name in coefficients}
-                q1, v1, carried = _with_contact(
-                    moving, contacts, carried, q, v, dt, force, coefficient_values
-                )
-            bad = zero
-            for x in finite_checks(q1, v1):
-                bad = fma(x, zero, bad)  # NaN where a number is not finite
-            fine = (
-                bad == zero
-                if isinstance(moving, Tree)
-                else (bad == zero) & (near_turning_point(moving, q, v, dt) <= 1.0)
-            )
-            new_probes = probed(q1)
-            if new_probes:
-                fine = fine & ~turned(last_probes, new_probes, motion(scales, q, q1))
-            if constrained:
-                fine = fine & ~nearly_singular(moving, q, q1, motion(scales, q, q1))
-            flat = [x for each in new_probes for x in each]
-            after = np.array([*q1, *v1, *carried, *flat, where(fine, k + 1.0, k)], dtype=object)
-            return after, fine & (k + 1.0 < count)
+    def __init__(self, setup: _Setup, arrays: tuple[Any, ...]) -> None:
+        self.setup = setup
+        self.inputs = dict(zip(setup.shapes, arrays))
+        self.numbers = {name: self.inputs[word] for name, word in setup.word_of.items()}
+        self.moving = self._with_parameters(setup.model)
+        self.dt, self.count, self.zero, self.before = self.inputs["how"]
+        self.one_step = step_of(setup.integrator)
 
-        start = [x for each in probed(inputs["q"]) for x in each]
+    def results(self) -> dict[str, Any]:
+        """Take the steps; return the states at the end, the steps taken and what is carried."""
+        setup = self.setup
+        inputs = self.inputs
+        nq = setup.model.nq
+        nv = setup.model.nv
+        start = [x for each in self._probed(inputs["q"]) for x in each]
         first = np.array([*inputs["q"], *inputs["v"], *inputs.get("carried", ()), *start, 0.0], dtype=object)
-        last = loop(step, first, limit=most)
-        completed = last[-1] == count
+        last = loop(self._step, first, limit=setup.max_steps)
+        completed = last[-1] == self.count
         ends = [where(completed, x, np.nan) for x in last[: nq + nv]]
         result = {
             "q_end": np.array(ends[:nq]),
             "v_end": np.array(ends[nq:]),
             "done_end": inputs["done"] + last[-1],
         }
-        if contacts is None:
+        if setup.laws is None:
             return result
         # A row that stopped in an earlier call keeps what it carried then.
         is_continued = absolute(inputs["q"][0]) < np.inf
-        return {**result, "carried_end": where(is_continued, last[nq + nv : -1 - size], inputs["carried"])}
+        carried = last[nq + nv : -1 - setup.probe_count]
+        return {**result, "carried_end": where(is_continued, carried, inputs["carried"])}
 
-    return shapes, body
+    def _step(self, state: Any) -> tuple[Any, Any]:
+        """Return the state after one step, and whether to go on; see `results` for its parts."""
+        setup = self.setup
+        size = setup.probe_count
+        nq = setup.model.nq
+        nv = setup.model.nv
+        q = state[:nq]
+        v = state[nq : nq + nv]
+        k = state[-1]
+        last_probes = np.split(state[-1 - size : -1], setup.places[:-1])
+        q1, v1, carried = self._moved(q, v, state[nq + nv : -1 - size], k)
+        bad = self.zero
+        for x in finite_checks(q1, v1):
+            bad = fma(x, self.zero, bad)  # NaN where a number is not finite
+        fine = (
+            bad == self.zero
+            if isinstance(self.moving, Tree)
+            else (bad == self.zero) & (near_turning_point(self.moving, q, v, self.dt) <= 1.0)
+        )
+        new_probes = self._probed(q1)
+        if new_probes:
+            fine = fine & ~turned(last_probes, new_probes, motion(setup.scales, q, q1))
+        if setup.constrained:
+            fine = fine & ~nearly_singular(self.moving, q, q1, motion(setup.scales, q, q1))
+        flat = [x for each in new_probes for x in each]
+        after = np.array([*q1, *v1, *carried, *flat, where(fine, k + 1.0, k)], dtype=object)
+        return after, fine & (k + 1.0 < self.count)
+
+    def _moved(self, q: Any, v: Any, carried: Any, k: Any) -> tuple[Any, Any, Any]:
+        """Return q, v and what is carried after step k: impulses, then the numbers of `CARRIED`."""
+        setup = self.setup
+
+        def force(q: Any, v: Any, part: Any) -> Any:
+            return setup.control.force(self.moving, q, v, (self.before + k + part) * self.dt, self.inputs)
+
+        laws = setup.laws
+        if laws is None:
+            q1, v1, last_known = self.one_step(self.moving, q, v, self.dt, force)
+            if setup.known is not None:
+                setup.known.extend(last_known)
+            return q1, v1, carried
+        impulses, (worst, most, failed) = carried[: -len(CARRIED)], carried[-len(CARRIED) :]
+        if isinstance(laws, JointLaws):
+            euler = setup.integrator == "semi_implicit_euler"
+            smooth = None if euler else step_of(setup.integrator)
+            q, v, *solved = joint_laws.stepped(self.moving, laws, smooth, q, v, self.dt, force)
+        else:
+            q, v, impulses, *solved = contact_step(
+                self.moving, q, v, force(q, v, 0.0), self.dt, None, impulses,
+                contacts=laws, details=True, **{name: self.inputs[name] for name in setup.coefficients},
+            )  # fmt: skip
+        residual, iterations, converged = solved
+        worst = maximum(worst, residual)
+        most = maximum(most, iterations)
+        return q, v, np.array([*impulses, worst, most, failed + (1.0 - converged)], dtype=object)
+
+    def _probed(self, q: Any) -> list[np.ndarray]:
+        charts = self.setup.charts
+        if charts is None or not self.setup.probe_count:
+            return []
+        return probes(self._with_parameters(charts.whole), q, charts)
+
+    def _with_parameters(self, model: Model) -> Model:
+        return model.traced_with(self.numbers) if self.numbers else model
