@@ -293,13 +293,8 @@ def step(
     anew, by the implicit function theorem (docs/how_to/contact.md).
     """
     if contacts is None:
-        _check_contact_arguments(
-            {
-                "warm_start": warm_start,
-                "contact_friction": contact_friction,
-                "contact_restitution": contact_restitution,
-            }
-        )
+        arrays = (warm_start, contact_friction, contact_restitution)
+        _check_contact_arguments(dict(zip(("warm_start", *COEFFICIENTS), arrays)))
         laws = joint_laws(model, limits, friction)
         return _without_contacts(model, laws, q, v, tau, f_ext, dt, differentiable)
     active_contacts = switched(chosen_contacts(model, contacts)["contacts"], limits, friction)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.constrained import solution_derivatives as solution
-from linkwork.algorithms.constrained.constrained_hybrid_dynamics import HybridSolution
+from linkwork.algorithms.constrained.constrained_hybrid_dynamics import HybridArrays, HybridSolution
 from linkwork.algorithms.constrained.massless import check_motions
 from linkwork.algorithms.loops import embedded_derivatives as embedded
 from linkwork.algorithms.tree import forward_dynamics_derivatives as solved
@@ -85,7 +85,8 @@ def hybrid_dynamics_derivatives(
     mask = np.array(prescribed, dtype=bool)
     arrays = {"q": q, "v": v, "given": None, "f_ext": f_ext}
     if constraints:
-        changes = _constrained(model, q, v, a, tau, f_ext, targets, active, mask, constraints, wrt)
+        values = HybridArrays(q, v, a, tau, f_ext, targets, active)
+        changes = _constrained(model, values, mask, constraints, wrt)
         has_rows = user_constraints(model, constraints)
         return unwrap_single([x[: model.nv] for x in changes] + [x[model.nv :] for x in changes if has_rows])
     acc, _ = hybrid.hybrid_dynamics(hinge_tree(model, q, v, f_ext), a, tau, mask)
@@ -103,13 +104,7 @@ def hybrid_dynamics_derivatives(
 
 def _constrained(
     model: Model,
-    q: Any,
-    v: Any,
-    a: Any,
-    tau: Any,
-    f_ext: Any,
-    targets: Any,
-    active: Any,
+    values: HybridArrays,
     prescribed: np.ndarray,
     constraints: Sequence[Constraint],
     names: Iterable[str],
@@ -117,9 +112,10 @@ def _constrained(
 ) -> list[Any]:
     """Return derivatives of results and of constraint forces, each (nv + m, ...), by the named arrays."""
     check_motions(model, constraints, prescribed)
+    q = values.q
     shares = sharing(model, constraints, q, compliance, ~prescribed)
-    solution = HybridSolution(model, constraints, prescribed, q, v, a, tau, f_ext, targets, active, **shares)
-    arrays: dict[str, Any] = {"q": q, "v": v, "f_ext": f_ext, "targets": targets}
+    solution = HybridSolution(model, constraints, prescribed, values, **shares)
+    arrays: dict[str, Any] = {"q": q, "v": values.v, "f_ext": values.f_ext, "targets": values.targets}
     empty = {"f_ext": np.zeros((len(model.bodies), 6)), "targets": np.zeros(len(solution.f))}
     changes = []
     for name in names:
@@ -158,8 +154,8 @@ def _at_the_solution(
         *(["f_ext"] if f_ext is not None else []),
         *(["targets"] if targets is not None else []),
     ]
-    arrays = (q, v, a, tau, f_ext, targets, active)
-    derivatives = _constrained(model, *arrays, mask, constraints, names, more.get("compliance", AUTO))
+    values = HybridArrays(q, v, a, tau, f_ext, targets, active)
+    derivatives = _constrained(model, values, mask, constraints, names, more.get("compliance", AUTO))
     by = dict(zip(names, derivatives))
     by["a"], by["tau"] = (np.where(is_given, by["given"], 0.0) for is_given in (mask, ~mask))
     parts: list[tuple[Any, ...]] = []

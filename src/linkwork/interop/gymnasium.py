@@ -67,6 +67,13 @@ def _check(dt: Any, decimation: Any, duration: Any, device: Any, dtype: Any) -> 
         raise ModelError(f"VectorEnv: dtype: expected 'float32' or 'float64', got {dtype!r}")
 
 
+def _check_worlds(worlds: Any, autoreset: Any) -> None:
+    if autoreset not in AUTORESETS:
+        raise ModelError(f"VectorEnv: autoreset: expected one of {', '.join(AUTORESETS)}, got {autoreset!r}")
+    if not isinstance(worlds, (int, np.integer)) or worlds < 1:
+        raise ModelError(f"VectorEnv: worlds: expected an integer of at least 1, got {worlds!r}")
+
+
 class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     """Vector environment of many worlds of one model.
 
@@ -135,24 +142,15 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         dtype: str = "float32",
         autoreset: str = "next_step",
     ) -> None:
-        if autoreset not in AUTORESETS:
-            raise ModelError(
-                f"VectorEnv: autoreset: expected one of {', '.join(AUTORESETS)}, got {autoreset!r}"
-            )
-        if not isinstance(worlds, (int, np.integer)) or worlds < 1:
-            raise ModelError(f"VectorEnv: worlds: expected an integer of at least 1, got {worlds!r}")
+        _check_worlds(worlds, autoreset)
         _check(dt, decimation, duration, device, dtype)
         self.model = model
         self.num_envs = int(worlds)
         self.dtype = dtype
         self.metadata = {"autoreset_mode": AUTORESETS[autoreset], "render_modes": []}
         self._library = array_library(arrays, device="cuda" if device == "cuda" else "cpu", dtype=dtype)
-        self._rollout_options: dict[str, Any] = {
-            "dt": dt,
-            "steps": decimation,
-            "record_every": decimation,
-            "integrator": integrator,
-        }
+        steps = {"dt": dt, "steps": decimation, "record_every": decimation, "integrator": integrator}
+        self._rollout_options: dict[str, Any] = steps
         check_switches("VectorEnv", limits, friction)
         self._rollout_options |= {"limits": limits, "friction": friction}
         self._rollout_options |= {} if contacts is None else {"contacts": contacts}

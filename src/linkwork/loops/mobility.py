@@ -157,16 +157,8 @@ def missed_in_motion(
             for _ in range(strides):
                 J = problem.at(current)[1]
                 step = _tangent(J, along, rank=len(rows)) if squares else _tangent(J[rows], along, RANK)
-                for stride in (0.2, 0.05, 0.01):
-                    ahead = problem.moved(current, stride * step)
-                    following = (
-                        least_squares(problem, ahead, 0.0, len(rows), allowed=1.0)
-                        if squares
-                        else gauss_newton(problem, ahead, rows)
-                    )
-                    if following.is_closed and problem.way(current, following.q) > 0.3 * stride:
-                        break
-                else:
+                following = _next_on_way(problem, current, step, rows, squares)
+                if following is None:
                     break  # the end of the range, or stuck
                 current = following.q
                 along = step
@@ -175,6 +167,22 @@ def missed_in_motion(
                 if np.any(worst > 1.0):
                     return worst
     return worst if moved else np.full(problem.count, np.inf)
+
+
+def _next_on_way(
+    problem: ClosureProblem, q: np.ndarray, step: np.ndarray, rows: list[int], squares: bool
+) -> ClosureResult | None:
+    """Return a closed state in the direction of a step, as far as possible, or None."""
+    for stride in (0.2, 0.05, 0.01):
+        ahead = problem.moved(q, stride * step)
+        following = (
+            least_squares(problem, ahead, 0.0, len(rows), allowed=1.0)
+            if squares
+            else gauss_newton(problem, ahead, rows)
+        )
+        if following.is_closed and problem.way(q, following.q) > 0.3 * stride:
+            return following
+    return None
 
 
 def finite_mobility(problem: ClosureProblem, q: np.ndarray) -> tuple[int, int]:

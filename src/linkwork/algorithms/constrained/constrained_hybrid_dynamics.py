@@ -76,6 +76,18 @@ def reduced(held: ConstraintRows, prescribed: np.ndarray, ddtheta: np.ndarray) -
     return other
 
 
+class HybridArrays(NamedTuple):
+    """Arrays of constrained hybrid dynamics, as in `linkwork.hybrid_dynamics`."""
+
+    q: Any
+    v: Any
+    a: Any
+    tau: Any
+    f_ext: Any
+    targets: Any
+    active: Any
+
+
 class HybridSolution:
     """θ̈ and T, (nv,), and the forces f, (m,), of constraints, with the system that they solve and how they
     change with it.
@@ -86,28 +98,22 @@ class HybridSolution:
         model: Model,
         constraints: Sequence[Constraint],
         prescribed: np.ndarray,
-        q: Any,
-        v: Any,
-        a: Any,
-        tau: Any,
-        f_ext: Any,
-        targets: Any,
-        active: Any = None,
+        arrays: HybridArrays,
         weights: np.ndarray | None = None,
         redundant: Sequence[int] = (),
     ) -> None:
         self.constraints = constraints
-        self.active = active
+        self.active = arrays.active
         self.prescribed = prescribed
-        held = self._rows(model, q, v, f_ext, targets)
-        reduced_rows = reduced(held, prescribed, a)
+        held = self._rows(model, arrays.q, arrays.v, arrays.f_ext, arrays.targets)
+        reduced_rows = reduced(held, prescribed, arrays.a)
         self.kkt = KKT(reduced_rows, weights, redundant=redundant)
         self.J = held.jacobian()
         self.M = mass_matrix(held.nodes)
         bias = inverse_dynamics(reduced_rows.nodes, np.zeros(reduced_rows.nodes.nv))
-        free, self.f = self.kkt.solve(tau[~prescribed] - bias, -reduced_rows.at_rest())
-        self.a = np.array(a, dtype=object)
-        self.tau = np.array(tau, dtype=object)
+        free, self.f = self.kkt.solve(arrays.tau[~prescribed] - bias, -reduced_rows.at_rest())
+        self.a = np.array(arrays.a, dtype=object)
+        self.tau = np.array(arrays.tau, dtype=object)
         self.a[~prescribed] = free
         needed = inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f)
         self.tau[prescribed] = needed[prescribed]

@@ -85,19 +85,21 @@ class Carried(NamedTuple):
             used.setdefault(tuple(self.columns(group)), []).append(group)
         for columns, groups in used.items():
             apart = all(not set(columns) & set(others) for others in used if others != columns)
-            if apart and len(columns) == 6 and all(len(group) >= 3 for group in groups):
-                turn = list(columns[:3])
-                linear = list(columns[3:])
-                A = self.T[np.ix_(groups[0][:3], linear)]
-                if all(_same(A, self.T[np.ix_(group[:3], linear)]) for group in groups):
-                    for group in groups:
-                        T[np.ix_(group, columns)] = _turned(self.T[np.ix_(group[:3], turn)], A, len(group))
-                    for part in (turn, linear):
-                        if B is not None:
-                            B[part] = A @ B[part]
-                            continue
-                        C[part] = A @ C[part]
-                        C[:, part] = C[:, part] @ A.T
+            if not (apart and len(columns) == 6 and all(len(group) >= 3 for group in groups)):
+                continue
+            turn = list(columns[:3])
+            linear = list(columns[3:])
+            A = self.T[np.ix_(groups[0][:3], linear)]
+            if not all(_same(A, self.T[np.ix_(group[:3], linear)]) for group in groups):
+                continue
+            for group in groups:
+                T[np.ix_(group, columns)] = _turned(self.T[np.ix_(group[:3], turn)], A, len(group))
+            for part in (turn, linear):
+                if B is not None:
+                    B[part] = A @ B[part]
+                    continue
+                C[part] = A @ C[part]
+                C[:, part] = C[:, part] @ A.T
         return self._replace(T=T, C=mirrored(C), B=B)
 
 
