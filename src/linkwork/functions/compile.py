@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from linkwork.compiler.ir.program import DTYPES, Program
+from linkwork.compiler.ir.program import Program
 from linkwork.compiler.ir.trace import Shape, trace
 from linkwork.compiler.passes import count, lower
-from linkwork.compiler.runtime.build import TARGETS, build_on
+from linkwork.compiler.runtime.build import TARGETS, build_on, check_dtype
 from linkwork.errors import LinkworkError, TargetError
 from linkwork.functions.engine.derivative import Derivative
 from linkwork.functions.engine.model_function import ModelFunction
@@ -116,9 +116,3 @@ def model_of(source: ModelFunction, inputs: Inputs | None) -> Any:
             f"{source.__name__} is a function of a model: give the model as the second argument"
         )
     return inputs
-
-
-def check_dtype(dtype: str) -> None:
-    """Raise LinkworkError if programs do not have this dtype."""
-    if dtype not in DTYPES:
-        raise LinkworkError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")

@@ -12,9 +12,10 @@ import numpy as np
 
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.passes import lower
+from linkwork.compiler.runtime.build import check_dtype
 from linkwork.compiler.targets import c as c_target
 from linkwork.errors import LinkworkError
-from linkwork.functions.compile import Source, check_dtype, model_of, program_of
+from linkwork.functions.compile import Source, model_of, program_of
 from linkwork.functions.engine.derivative import Derivative
 from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.lazy import resolve

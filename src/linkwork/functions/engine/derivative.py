@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from linkwork.compiler.ir.program import DTYPES, Program
+from linkwork.compiler.ir.program import Program
 from linkwork.compiler.passes.inline import call_in_trace
-from linkwork.compiler.runtime.build import build_on, check_target
+from linkwork.compiler.runtime.build import build_on, check_dtype, check_target, check_wait
 from linkwork.compiler.runtime.constant import ConstantKernel
 from linkwork.errors import LinkworkError
 from linkwork.functions.engine.array_labels import ArrayLabels, derivative_array_labels
@@ -49,8 +49,8 @@ class Derivative(DerivativeProgram):
     def kernel(self, *, target: str = "cpu", dtype: str = "float64", wait: bool = False) -> Any:
         """Return the kernel, which is cached for the same derivative of the same model."""
         check_target(target)
-        if dtype not in DTYPES:
-            raise LinkworkError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+        check_dtype(dtype)
+        check_wait(wait)
         derivative = (self.function, self.kind, self.wrt, self.output)
         key = KernelKey(derivative, target, dtype, self.kernel_inputs, tuple(self.settings.items()))
         kernel = self.model.kernels.get(key)
@@ -95,7 +95,7 @@ class Derivative(DerivativeProgram):
         device, dtype = resolve_device(self.function.__name__, named, (*args, *named.values()))
         kernel_options = {word: named.pop(word) for word in ("out", "threads") if word in named}
         values = named.pop("parameters", None)
-        if values:
+        if values is not None:
             args, named = self._with_parameters(args, named, values)
         if any(map(has_symbols, (*args, *named.values()))):
             program = self.traced
@@ -114,8 +114,7 @@ class Derivative(DerivativeProgram):
         self, args: tuple[Any, ...], named: dict[str, Any], values: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], Any]:
         """Return the arguments of a call with the parameters that were given by name."""
-        missing = set(self.kernel_inputs.parameters) ^ set(values)
-        if missing:
+        if not isinstance(values, Mapping) or set(self.kernel_inputs.parameters) != set(values):
             raise LinkworkError(
                 f"{self!r} takes the parameters {', '.join(self.kernel_inputs.parameters) or 'none'}"
             )

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.compiler.ir.program import DTYPES, Program
+from linkwork.compiler.ir.program import Program
 from linkwork.compiler.runtime.arguments import is_on_gpu
-from linkwork.compiler.runtime.build import build_on, check_target
+from linkwork.compiler.runtime.build import build_on, check_dtype, check_target, check_wait
 from linkwork.compiler.runtime.constant import ConstantKernel
 from linkwork.compiler.runtime.signals import reraise_signal
 from linkwork.errors import LinkworkError, ModelError
@@ -117,7 +117,8 @@ class ModelFunction(TracedFunction):
     def _call(self, model: Model, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         check_model(self, model)
         check_states = named.pop("check", False)
-        values = named.pop("parameters", None) or {}
+        values = named.pop("parameters", None)
+        values = {} if values is None else values
         parameter_values = values.values() if isinstance(values, Mapping) else ()
         device, dtype = resolve_device(self.__name__, named, (*args, *named.values(), *parameter_values))
         kernel_options = {name: named.pop(name) for name in ("out", "threads") if name in named}
@@ -235,8 +236,8 @@ class ModelFunction(TracedFunction):
             Options of the function.
         """
         check_target(target)
-        if dtype not in DTYPES:
-            raise LinkworkError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+        check_dtype(dtype)
+        check_wait(wait)
         settings = self.normalize_options(model, options)
         inputs = self.inputs(model, optional, parameters)
         if dtype == "float32" and self._single is not None:

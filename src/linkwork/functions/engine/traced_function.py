@@ -177,6 +177,9 @@ class TracedFunction:
     def inputs(self, model: Model, optional: Sequence[str], names: Iterable[str]) -> Inputs:
         """Return these optional arrays and parameters as inputs; raise if one is unknown."""
         check_model(self, model)
+        for option, value in (("optional", optional), ("parameters", names)):
+            if not isinstance(value, Iterable):
+                raise LinkworkError(f"{self.__name__}: {option}: expected a sequence of names, got {value!r}")
         selected = (optional,) if isinstance(optional, str) else tuple(optional)
         unknown = [name for name in selected if name not in self.optional]
         if unknown:
