@@ -49,6 +49,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell docs src README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
+	$(BIN)/python tools/limits.py
 	$(BIN)/python tools/commit_subjects.py
 
 N ?= 100
