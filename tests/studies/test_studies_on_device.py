@@ -148,3 +148,42 @@ def test_a_study_fetches_summaries_alone(monkeypatch: pytest.MonkeyPatch) -> Non
                 1 + (chunk or 0) / 512
             )
     assert len(set(results.values())) == 1
+
+
+def test_arrays_are_indexed_by_the_last_axis_as_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(24.0).reshape(4, 6)
+    keys: list[Any] = [
+        (..., -3),
+        (..., 0),
+        (..., slice(None, -3)),
+        (slice(None), 2),
+        (slice(None), slice(1, 5)),
+    ]
+    with fake_gpu(monkeypatch), DeviceScope() as scope:
+        for key in keys:
+            part = scope.upload(x)[key]
+            assert part.shape == x[key].shape
+            np.testing.assert_array_equal(part.get(), x[key])
+
+
+def test_studies_of_joints_with_limits_have_the_bits_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = []
+    for device in (None, "cuda"):
+        task = studies.RolloutTask(1e-3, 3, device=device)
+        arm = lw.robots.arm()
+        study = lw.Study(
+            arm,
+            studies.Random({"q": studies.Uniform(-1.0, 1.0)}),
+            task,
+            samples=64,
+            outputs={"energy": studies.Final(lw.kinetic_energy), "v": "v"},
+            reductions=[studies.Mean("energy"), studies.Extremes("energy"), studies.Mean("v")],
+            chunk=32,
+        )
+        if device is None:
+            results.append(study.run(progress=False))
+            continue
+        with fake_gpu(monkeypatch):
+            results.append(study.run(progress=False))
+    expected, found = results
+    assert found.status == expected.status and found.state_bytes() == expected.state_bytes()

@@ -58,13 +58,18 @@ class DeviceArray:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> DeviceArray:
-        """Return one entry of each row: x[:, k]."""
-        if not (isinstance(key, tuple) and len(key) == 2 and key[0] == slice(None)) or self.ndim < 2:
+        """Return one entry or a range of entries of each row: x[:, k], or x[..., k] of a matrix."""
+        axes = key[0] if isinstance(key, tuple) and len(key) == 2 else None
+        if not ((axes is Ellipsis and self.ndim == 2) or (axes == slice(None) and self.ndim >= 2)):
             raise IndexError(f"an array on the GPU: expected x[:, k], got {key!r}")
-        k = range(self.shape[1])[key[1]]
+        selected = range(self.shape[1])[key[1]]
+        first = selected if isinstance(selected, int) else selected.start
+        kept: tuple[int, ...] = () if isinstance(selected, int) else (len(selected),)
+        if isinstance(selected, range) and selected.step != 1:
+            raise IndexError(f"an array on the GPU: expected consecutive entries, got {key!r}")
         size = math.prod(self.shape[2:])
-        address = self.address + k * size * self.dtype.itemsize
-        return DeviceArray(address, (self.shape[0], *self.shape[2:]), self.dtype, self.gpu, self.step)
+        address = self.address + first * size * self.dtype.itemsize
+        return DeviceArray(address, (self.shape[0], *kept, *self.shape[2:]), self.dtype, self.gpu, self.step)
 
     def part(self, first: int) -> DeviceArray:
         """Return the numbers of x, (n,), from `first` on."""
