@@ -52,10 +52,11 @@ def box(rng: np.random.Generator, corners: int = 4) -> tuple[np.ndarray, np.ndar
     return J @ np.diag([*(1.0 / moment), 1.0, 1.0, 1.0]) @ J.T, J @ v
 
 
-def solved(G: np.ndarray, g: np.ndarray, mu: float, start: Any = None) -> Solution:
+def solved(G: np.ndarray, g: np.ndarray, mu: float, start: Any = None, implicit: bool = False) -> Solution:
+    """`implicit`: by sweeps over the contacts, with Newton's steps between them."""
     blocks = [Coulomb(3 * k, mu) for k in range(len(g) // 3)]
     first = np.zeros(len(g)) if start is None else start
-    found = solve(Problem(G.astype(object), g.astype(object), blocks), first, 200, 1e-9)
+    found = solve(Problem(G.astype(object), g.astype(object), blocks), first, 200, 1e-9, implicit=implicit)
     return found._replace(impulses=found.impulses.astype(float))
 
 
@@ -69,16 +70,17 @@ def check_laws(G: np.ndarray, g: np.ndarray, mu: float, lam: np.ndarray, within:
         assert abs(w[1:] @ x[1:] + mu * x[0] * slip) <= within * (mu * x[0] + slip + 1.0)
 
 
+@pytest.mark.parametrize("implicit", [False, True], ids=["bodies", "sweeps"])
 @pytest.mark.parametrize("mu", [0.3, 0.9])
 @pytest.mark.parametrize("case", [quadruped, box])
-def test_solutions_satisfy_the_laws(case: Any, mu: float) -> None:
+def test_solutions_satisfy_the_laws(case: Any, mu: float, implicit: bool) -> None:
     rng = np.random.default_rng(0)
-    for _ in range(8):
+    for _ in range(2 if implicit else 8):
         G, g = case(rng)
-        found = solved(G, g, mu)
+        found = solved(G, g, mu, implicit=implicit)
         assert found.converged == 1.0 and found.residual <= 1e-9
         check_laws(G, g, mu, found.impulses)
-        again = solved(G, g, mu, found.impulses)
+        again = solved(G, g, mu, found.impulses, implicit)
         assert again.iterations <= 2
 
 
@@ -95,13 +97,14 @@ def test_redundant_and_contradicting_contacts_do_no_harm() -> None:
     assert np.isfinite(squeezed.impulses).all() and squeezed.converged == 0.0 and squeezed.residual > 0.5
 
 
-def test_torsion_rolling_limits_and_boxes() -> None:
+@pytest.mark.parametrize("implicit", [False, True], ids=["bodies", "sweeps"])
+def test_torsion_rolling_limits_and_boxes(implicit: bool) -> None:
     """One free body with all kinds of rows, against the laws."""
     rng = np.random.default_rng(2)
     contact = np.concatenate([at_point(np.array([0.0, 0.0, -0.1])), np.eye(3, 6)[[2, 0, 1]]])
     J = np.concatenate([contact, np.eye(6)[3:5]])
     G = J @ np.diag([40.0, 50.0, 60.0, 1.0, 1.0, 1.0]) @ J.T
-    for _ in range(20):
+    for _ in range(4 if implicit else 20):
         g = J @ (rng.normal(size=6) - np.eye(6)[5])
         blocks = [
             Coulomb(0, 0.5),
@@ -110,7 +113,8 @@ def test_torsion_rolling_limits_and_boxes() -> None:
             Interval(6, -0.1, 0.1),
             Bounded(7, 0.05),
         ]
-        found = solve(Problem(G.astype(object), g.astype(object), blocks), np.zeros(8), 200, 1e-9)
+        problem = Problem(G.astype(object), g.astype(object), blocks)
+        found = solve(problem, np.zeros(8), 200, 1e-9, implicit=implicit)
         assert found.converged == 1.0
         x = found.impulses.astype(float)
         w = G @ x + g
