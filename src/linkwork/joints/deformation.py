@@ -57,6 +57,11 @@ class Deformation(Joint):
         none = np.zeros_like(self.stiffness)
         return replace(self, stiffness=none, damping=none)
 
+    def times(self, factor: float) -> Joint:
+        stiffness = factor * self.stiffness
+        damping = factor * self.damping
+        return replace(self, integrals=self.integrals.times(factor), stiffness=stiffness, damping=damping)
+
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return self.size * rng.uniform(-1.0, 1.0, self.nq)
 

@@ -115,6 +115,10 @@ class Joint(ABC):
         """Return this joint without modal stiffness and damping, which only deformations have."""
         return self
 
+    def times(self, factor: float) -> Joint:
+        """Return this joint in another unit of mass, in which only deformations differ."""
+        return self
+
     @property
     def components(self) -> tuple[str, ...]:
         """Short names of the velocities, (nv,)."""

@@ -135,7 +135,8 @@ class PlacedJoint:
         damping, stiffness, armature = (
             tuple(factor * x for x in each) for each in (self.damping, self.stiffness, self.armature)
         )
-        return replace(self, damping=damping, stiffness=stiffness, armature=armature)
+        kind = self.kind.times(factor)
+        return replace(self, kind=kind, damping=damping, stiffness=stiffness, armature=armature)
 
     def part(self, kind: Joint, name: str, at_q: int, at_v: int) -> PlacedJoint:
         """Return the part of a compound joint that begins at these coordinates and velocities."""
