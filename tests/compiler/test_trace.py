@@ -605,3 +605,22 @@ def test_a_trace_inside_a_trace() -> None:
 
     assert run(trace(f, {"x": ()}), 1.0) == 6.0
     assert run(inner[0], 1.0) == 10.0
+
+
+def test_text_shows_bodies_of_loops_and_maps_indented() -> None:
+    """Each with the operations that it needs on lines of their own, four columns further in."""
+
+    def inner(s: Any) -> Any:
+        return lw.loop(lambda t: (t * t + s, t < 9.0), s, limit=7)
+
+    def outer(x: Any) -> Any:
+        rows = lw.map_rows(lambda r: np.array([inner(r[0]) / r[1]]), x.reshape(-1, 2))
+        return rows.ravel()
+
+    program = trace(outer, {"x": (40,)})
+    lines = str(program).splitlines()
+    indents = {}
+    for word in (" -> ", "map over", "loop at most 7 times", " * ", " / "):
+        indents[word] = [len(line) - len(line.lstrip()) for line in lines if word in line]
+    assert indents[" -> "] == [0, 4, 8] and indents["map over"] == [2]
+    assert indents["loop at most 7 times"] == [6] and indents[" * "] == [10] and indents[" / "] == [6]

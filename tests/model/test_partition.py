@@ -303,6 +303,31 @@ def test_custom_trees() -> None:
     assert off(compliance(apart, q, frames="tip"), compliance(whole, q, frames="tip")) < LAW
 
 
+@pytest.mark.parametrize("wrong", [None, "A", "H", "a"])
+def test_stages_with_coriolis_terms_of_their_own(wrong: str | None) -> None:
+    """A node of three velocities behind another, and its two stages, of fewer rows than it."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(7, 7))
+    inner = {"A": rng.normal(size=(6, 5)), "H": rng.normal(size=(2, 5)), "a": rng.normal(size=5)}
+    outer = {"A": rng.normal(size=(5, 7)), "H": rng.normal(size=(1, 7)), "a": rng.normal(size=7)}
+    apart = {
+        "A": inner["A"] @ outer["A"],
+        "H": np.concatenate([inner["H"] @ outer["A"], outer["H"]]),
+        "a": outer["a"] + outer["A"].T @ inner["a"],
+    }
+    first = Node("first", H=np.eye(6)[:1], M=2.0 * np.eye(6), A=np.eye(6))
+    last = Node("last", parent="first", M=X @ X.T + np.eye(7), b=rng.normal(size=7), **apart)
+    whole = Tree("stages", [first, last], base_acceleration=(0, 0, 0, 0, 0, 9.81))
+    if wrong:
+        inner[wrong] = inner[wrong] + 1e-3 * rng.normal(size=inner[wrong].shape)
+    splits = {"last": [Stage([0, 1], **inner), Stage([2], **outer)]}
+    if wrong:
+        with pytest.raises(ModelError, match="Partition Eq. 5"):
+            whole.partitioned(splits=splits)
+    else:
+        same_results(whole, whole.partitioned(splits=splits), rng)
+
+
 def test_parameters_stay_inputs_and_kernels_are_their_own() -> None:
     model = lw.robots.chain(3, joint=Universal())
     apart = model.partitioned()

@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from linkwork.joints.closure import rotation_vector
 from linkwork.spatial import rotation, skew
 
 ANGLES = [
@@ -62,6 +63,7 @@ def test_exponentials_and_their_inverses(angle: float) -> None:
         assert np.allclose(floats(rotation.screw_inverse(r, p)), v, rtol=0.0, atol=4e-15)
         assert np.allclose(floats(rotation.log(q)), r, rtol=2e-15, atol=1e-20)
         assert np.allclose(floats(rotation.log(-q)), r, rtol=2e-15, atol=1e-20)  # the same rotation
+        assert np.allclose(rotation_vector(R), r, rtol=1e-14, atol=4e-16)
         start = rotation.exp(np.array([0.4, -1.1, 0.6])).astype(float)
         turned = floats(rotation.matrix(start)) @ R
         assert np.allclose(rotation.numeric_matrix(rotation.numeric_turned(start, r)), turned, atol=2e-15)
