@@ -70,7 +70,7 @@ def measure(name: str, turns: int) -> list[str]:
     with Server(robot, held, states[:AHEAD]) as peer:
         errors = compared(model, peer, robot, held, options)
         kernels = {what: lw.compile(FUNCTIONS[what], model, wait=True, **options) for what in errors}
-        ours = in_turns(kernels, states, peer, turns)
+        ours = permutation_and_rotation(kernels, states, peer, turns)
         theirs = {what: [built(peer, what, made) for made in ("shipped", "inlined")] for what in errors}
     rows = []
     for what, (one, batch) in ours.items():
@@ -110,7 +110,7 @@ def compared(
     }
 
 
-def in_turns(
+def permutation_and_rotation(
     kernels: dict[str, Kernel], states: Sequence[models.State], peer: Server, turns: int
 ) -> dict[str, tuple[float, float]]:
     """Seconds of one state, and per state of a batch, of our kernels; the peer is timed in between."""

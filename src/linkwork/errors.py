@@ -1,18 +1,18 @@
-"""Every error that linkwork raises on purpose, under one root."""
+"""Exceptions and warnings of linkwork; all exceptions derive from `LinkworkError`."""
 
 from __future__ import annotations
 
 
 class LinkworkError(Exception):
-    """Root of all errors that linkwork raises on purpose."""
+    """Base class of all exceptions that linkwork raises."""
 
 
 class TraceError(LinkworkError, TypeError):
-    """A traced function did something that no program can express, such as branching on a symbol's value."""
+    """A traced function used an operation that cannot be traced, such as branching on a symbol's value."""
 
 
 class ProgramError(LinkworkError, ValueError):
-    """A program breaks the rules of the intermediate representation."""
+    """A program violates the rules of the intermediate representation."""
 
 
 class ShapeError(LinkworkError, ValueError):
@@ -28,55 +28,44 @@ class OverlapError(LinkworkError, ValueError):
 
 
 class DifferentiationError(LinkworkError, ValueError):
-    """A program holds something that cannot be differentiated in the asked direction."""
+    """A program contains an operation that cannot be differentiated in the requested mode."""
 
 
 class TargetError(LinkworkError, RuntimeError):
-    """A target cannot compile or run a program here."""
+    """A target cannot compile or run a program on this machine."""
 
 
 class CacheError(LinkworkError, RuntimeError):
-    """The kernel cache folder cannot be used as asked."""
+    """The folder of the kernel cache cannot be used as requested."""
 
 
 class ModelError(LinkworkError, ValueError):
-    """A model, a file it is read from, or a name asked of it, is not right; the message says which part and
-    why.
-    """
+    """A model or its file is invalid, or a requested name is unknown; the message names the part."""
 
 
 class LimitError(ModelError):
-    """A file, or what it describes, is larger than a limit.
-
-    The message names the limit and how to raise it.
-    """
+    """A file or the model in it exceeds one of `Limits`; the message names it and how to raise it."""
 
 
 class ClosureError(ModelError):
-    """Loops could not be closed in a state; the message says which, by how much they are open, and what to
-    try.
-    """
+    """Loops could not be closed; the message names them, the remaining gap, and what to try."""
 
 
 class MissingPackageError(LinkworkError, ImportError):
-    """A package that an optional part needs is not installed; the message says how to install it."""
+    """A package required by an optional feature is not installed; the message says how to install it."""
 
 
 class StudyError(LinkworkError, ValueError):
-    """A study, its folder or what it was asked to do is invalid; the message names the part."""
+    """A study, its folder or a request to it is invalid; the message names the part."""
 
 
 class InactiveActuatorsWarning(UserWarning):
-    """Servos of a model do not act in a motion without forces; the message names them, and what lets them
-    act.
-    """
+    """Actuators of a model have no effect because no controls are given; the message names them."""
 
 
 class UntestedShapesWarning(UserWarning):
-    """Shapes that take part in contact cannot be tested, alone or against each other, so they pass through;
-    the message names them, and a remedy.
-    """
+    """Some pairs of shapes have no collision function and pass through each other; the message names them."""
 
 
 class InitialPenetrationWarning(UserWarning):
-    """Shapes overlap at the start of a motion; the message names the bodies, and says how deep they are."""
+    """Shapes overlap at the start of a motion; the message names the bodies and the depth."""

@@ -12,9 +12,9 @@ T = TypeVar("T")
 class cached_property(Generic[T]):
     """Attribute computed once for each object and stored in its `__dict__`.
 
-    Python 3.11's own holds one lock for all objects of a class while it computes: a process forked meanwhile
-    would wait for that lock for ever. Here two threads may compute the same value; the first to finish is
-    kept, for both.
+    Unlike `functools.cached_property` of Python 3.11 it holds no lock: a process forked while another thread
+    holds one would deadlock. Two threads may compute the same value; both then use that of the first to
+    finish.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

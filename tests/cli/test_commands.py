@@ -15,7 +15,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.cli import terminal
-from linkwork.cli.cli import COMMANDS, main, make_parser
+from linkwork.cli.cli import COMMANDS, EXAMPLES, main, make_parser
 from linkwork.cli.completion import script
 from waiting import PATIENCE
 
@@ -69,6 +69,13 @@ def test_help_without_a_command_and_for_one(capsys: pytest.CaptureFixture[str]) 
     assert "--film" in described and "example:" in described and "exit status:" in described
 
 
+def test_the_example_of_simulate_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = EXAMPLES["simulate"].split()[1:]
+    words[words.index("--duration") + 1] = "0.01"
+    assert main(words) == 0 and (tmp_path / "motion.npz").exists()
+
+
 def test_options_of_other_commands_are_not_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--log" not in refused(["info", "arm", "--lo"], capsys)
     assert "did you mean '--graph'" in refused(["info", "arm", "--grahp", "x"], capsys)
@@ -104,6 +111,8 @@ def test_a_file_that_says_how_its_base_stands_is_obeyed(
         (["info", "--wrong"], "unrecognized arguments: --wrong"),
         (["info", "--jsn"], "did you mean '--json'"),
         (["cache", "verfy"], "did you mean 'verify'"),
+        (["info"], "linkwork help info"),
+        (["export", "arm", "--function", "frame_jacobian"], "--frame"),
         (["bench", "humaniod"], "did you mean 'humanoid'"),
         (["export", "arm", "--function", "invers_dynamics"], "did you mean 'inverse_dynamics'"),
         (["export", "arm", "--function", "frame_pose", "--frame", "hnad"], "did you mean 'hand'"),
@@ -299,7 +308,7 @@ def test_folders_and_files_that_are_not_there(tmp_path: Path, capsys: pytest.Cap
     told = refused(["info", "arm", "--quick", "--graph", str(tmp_path)], capsys)
     assert told.strip() == f"linkwork: {tmp_path}: Is a directory"
     missing = refused(["view", "arm", "--log", str(tmp_path / "motion.npz")], capsys)
-    assert "motion.npz is not a log: file not found" in missing
+    assert "motion.npz: file not found" in missing
 
 
 @pytest.mark.parametrize("kind", ["urdf", "mjcf"])

@@ -124,7 +124,7 @@ def test_equal_crates_stand_on_each_other(two_crates: lw.Model, offset: tuple[fl
     np.testing.assert_allclose(motion.q[-1], q, atol=1e-6)
 
 
-TABLE = lw.Geometry("table", shape="box", size=(2.0, 2.0, 0.1), place=Pose.placed((0.0, 0.0, -0.05)))
+TABLE = lw.Geometry("table", shape="box", size=(2.0, 2.0, 0.1), place=Pose.from_xyz_rpy((0.0, 0.0, -0.05)))
 OVERHANGS = [(0.9, 0.0), (0.902, 0.0), (0.999, 0.0), (0.9, 0.9), (0.99, -0.9)]
 
 
@@ -146,7 +146,10 @@ def test_a_plate_lies_on_a_smaller_box() -> None:
     """All corners of the plate are far outside; it stands on those of the box."""
     model = crate((1.0, 1.0, 0.05))
     post = lw.Geometry(
-        "post", shape="box", size=(0.2, 0.3, 0.4), place=Pose.placed((0.04, 0.03, -0.2), (0.0, 0.0, 0.3))
+        "post",
+        shape="box",
+        size=(0.2, 0.3, 0.4),
+        place=Pose.from_xyz_rpy((0.04, 0.03, -0.2), (0.0, 0.0, 0.3)),
     )
     q = placed(model, (0.0, 0.0, 0.025))
     motion = lw.rollout(model, q, np.zeros(6), dt=0.002, steps=300, contacts=lw.Contacts(ground=post))
@@ -164,7 +167,7 @@ def test_crossing_edges_carry() -> None:
             f"rail{x}",
             shape="box",
             size=(0.1, 2.0, 0.1),
-            place=Pose.placed((x, 0.0, -half), (0.0, np.pi / 4, 0.0)),
+            place=Pose.from_xyz_rpy((x, 0.0, -half), (0.0, np.pi / 4, 0.0)),
         )
         for x in (-0.3, 0.3)
     ]
@@ -184,9 +187,9 @@ def test_crossing_edges_carry() -> None:
 def test_a_peg_stays_in_its_hole() -> None:
     """A hole of four boxes, 0.1 mm wider than the peg; the peg falls to the bottom and stands there."""
     walls = [
-        lw.Geometry("floor", shape="box", size=(1.0, 1.0, 0.1), place=Pose.placed((0.0, 0.0, -0.05))),
+        lw.Geometry("floor", shape="box", size=(1.0, 1.0, 0.1), place=Pose.from_xyz_rpy((0.0, 0.0, -0.05))),
         *(
-            lw.Geometry(f"wall{k}", shape="box", size=size, place=Pose.placed((*place, 0.1)))
+            lw.Geometry(f"wall{k}", shape="box", size=size, place=Pose.from_xyz_rpy((*place, 0.1)))
             for k, (size, place) in enumerate(
                 [
                     ((0.1, 0.3, 0.2), (0.07505, 0.0)),

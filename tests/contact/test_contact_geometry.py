@@ -185,7 +185,7 @@ def test_parallel_capsules_are_as_far_as_their_axes() -> None:
 
 def test_height_field_is_met_at_its_triangles() -> None:
     """Against the plane through the corners of the triangle below, found by looking at all of them."""
-    field = on_world("heightfield", place=Pose.placed((0.3, -0.2, 0.1), (0.2, -0.1, 0.5)))
+    field = on_world("heightfield", place=Pose.from_xyz_rpy((0.3, -0.2, 0.1), (0.2, -0.1, 0.5)))
     heights = np.array(field.heights)
     rows, columns = heights.shape
     X = np.linspace(-1.5, 1.5, columns)

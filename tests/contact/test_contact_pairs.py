@@ -142,16 +142,20 @@ def prism(radius: float, height: float, corners: int) -> tuple[tuple[float, ...]
     return tuple(tuple(map(float, row)) for row in rows)
 
 
-TABLE = lw.Geometry("table", shape="box", size=(2.0, 2.0, 0.1), place=Pose.placed((0.0, 0.0, -0.05)))
-POST = lw.Geometry("post", shape="cylinder", size=(0.15, 0.4), place=Pose.placed((0.0, 0.0, -0.2)))
-PLATE = lw.Geometry("plate", shape="hull", vertices=prism(0.5, 0.1, 8), place=Pose.placed((0.0, 0.0, -0.05)))
-LYING = Pose.placed(rpy=(0.0, np.pi / 2, 0.0))
+TABLE = lw.Geometry("table", shape="box", size=(2.0, 2.0, 0.1), place=Pose.from_xyz_rpy((0.0, 0.0, -0.05)))
+POST = lw.Geometry("post", shape="cylinder", size=(0.15, 0.4), place=Pose.from_xyz_rpy((0.0, 0.0, -0.2)))
+PLATE = lw.Geometry(
+    "plate", shape="hull", vertices=prism(0.5, 0.1, 8), place=Pose.from_xyz_rpy((0.0, 0.0, -0.05))
+)
+LYING = Pose.from_xyz_rpy(rpy=(0.0, np.pi / 2, 0.0))
 STANDING = [
     ("cylinder on a table", lw.Geometry("s", shape="cylinder", size=(0.1, 0.3)), 0.15, TABLE),
     ("cylinder beyond an edge", lw.Geometry("s", shape="cylinder", size=(0.1, 0.3)), 0.15, (TABLE, 0.95)),
     (
         "lying capsule",
-        lw.Geometry("s", shape="capsule", size=(0.1, 0.3), place=Pose.placed(rpy=(0.0, np.pi / 2, 0.0))),
+        lw.Geometry(
+            "s", shape="capsule", size=(0.1, 0.3), place=Pose.from_xyz_rpy(rpy=(0.0, np.pi / 2, 0.0))
+        ),
         0.1,
         TABLE,
     ),

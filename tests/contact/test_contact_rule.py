@@ -113,7 +113,7 @@ def test_terrain_of_the_model_takes_the_place_of_the_plane() -> None:
     slope = Geometry(
         "slope",
         shape="plane",
-        place=Pose.placed((0.0, 0.0, 1.0), (0.3, 0.0, 0.0)),
+        place=Pose.from_xyz_rpy((0.0, 0.0, 1.0), (0.3, 0.0, 0.0)),
         link="world",
         friction=(0.4,),
     )
@@ -175,7 +175,7 @@ def test_what_moves_only_along_a_plane_does_not_touch_it() -> None:
         parent = name
     model = builder.build()
     assert names(model) == ["on arm"]
-    tilted = Geometry("slope", shape="plane", place=Pose.placed(rpy=(0.2, 0.0, 0.0)))
+    tilted = Geometry("slope", shape="plane", place=Pose.from_xyz_rpy(rpy=(0.2, 0.0, 0.0)))
     assert names(model, ground=tilted) == ["on table", "on slide", "on arm"]
     assert names(model, shapes=["table"]) == ["on table"]
 

@@ -87,7 +87,9 @@ def test_an_arch_stands() -> None:
 
 def test_a_spinning_ellipsoid_rolls_on_a_box_and_off_its_edge() -> None:
     model = free_bodies(1, 1.0, (0.004, 0.005, 0.006), shape="ellipsoid", size=(0.12, 0.1, 0.08))
-    table = lw.Geometry("table", shape="box", size=(1.0, 1.0, 0.1), place=Pose.placed((0.0, 0.0, -0.05)))
+    table = lw.Geometry(
+        "table", shape="box", size=(1.0, 1.0, 0.1), place=Pose.from_xyz_rpy((0.0, 0.0, -0.05))
+    )
     rng = np.random.default_rng(4)
     rows = 8
     q = np.tile(placed(model, [(0.2, 0.0, 0.1)]), (rows, 1))

@@ -107,7 +107,7 @@ def test_pairs_are_shapes_links_frames_and_geometries(arm: lw.Model) -> None:
     assert lw.distance_pairs(arm, ("lower", "wall")) == (("lower tube", "wall"), ("lower knob", "wall"))
     every = lw.distance_pairs(arm)
     assert ("upper knob", "wall") in every and not any("sketch" in pair for pair in every)
-    ball = lw.Geometry("ball", shape="sphere", size=0.1, place=lw.spatial.Pose.placed((0.0, 0.0, 1.5)))
+    ball = lw.Geometry("ball", shape="sphere", size=0.1, place=lw.spatial.Pose.from_xyz_rpy((0.0, 0.0, 1.5)))
     pairs = [("tip", "wall"), ("lower knob", ball), ("tip", "upper knob")]
     q = np.array([[0.0, 0.0], [np.pi / 2, 0.0]])
     distance, point, other_point, normal = lw.distance(arm, q, pairs=pairs)

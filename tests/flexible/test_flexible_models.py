@@ -421,5 +421,5 @@ def test_what_is_not_known_of_flexible_bodies_is_said():
         flexible=fx.beam("rod", length=1.0, section=fx.Circle(0.01), material=fx.STEEL, modes=1)
     )
     b.add_joint("rod.modes", R((0, 0, 1)), parent="world", child="rod")
-    with pytest.raises(lw.ModelError, match="names a part of the flexible body 'rod'"):
+    with pytest.raises(lw.ModelError, match="reserved for a part of the flexible body 'rod'"):
         b.build()

@@ -50,7 +50,7 @@ def tree(kind: Joint, base: Joint | None = None) -> Model:
     links = (("a", "world", base or Fixed()), ("b", "a", kind), ("c", "a", Revolute((0, 0, 1))))
     for k, (name, parent, joint) in enumerate(links):
         b.add_body(name, mass=1.0 + k, center=rng.uniform(-0.1, 0.1, 3), inertia=(0.1, 0.12, 0.15))
-        place = Pose.placed(rng.uniform(-0.3, 0.3, 3), rng.uniform(-1.5, 1.5, 3))
+        place = Pose.from_xyz_rpy(rng.uniform(-0.3, 0.3, 3), rng.uniform(-1.5, 1.5, 3))
         acting = {"damping": 0.2, "stiffness": 3.0, "rest": 0.1, "armature": 0.05, "lower": -2, "upper": 1.5}
         acting = acting if joint.nv == 1 else {}
         b.add_joint(f"to {name}", joint, parent=parent, child=name, place=place, **acting)
@@ -208,7 +208,7 @@ def test_keyframes_as_mjcf() -> None:
     rng = np.random.default_rng(3)
     for k, kind in enumerate(kinds):
         b.add_body(f"b{k}", mass=1 + k, center=rng.uniform(-0.1, 0.1, 3), inertia=(0.1, 0.12, 0.15))
-        place = Pose.placed(rng.uniform(-0.3, 0.3, 3), rng.uniform(-1.5, 1.5, 3))
+        place = Pose.from_xyz_rpy(rng.uniform(-0.3, 0.3, 3), rng.uniform(-1.5, 1.5, 3))
         b.add_joint(
             f"j{k}", kind, parent="world" if k == 0 else f"b{(k - 1) // 2}", child=f"b{k}", place=place
         )

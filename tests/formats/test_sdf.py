@@ -18,12 +18,12 @@ from linkwork.spatial import Pose
 
 INERTIA = "<ixx>0.03</ixx><iyy>0.04</iyy><izz>0.05</izz><ixy>0.001</ixy><ixz>0.002</ixz><iyz>-0.003</iyz>"
 MOMENT = np.array([[0.03, 0.001, 0.002], [0.001, 0.04, -0.003], [0.002, -0.003, 0.05]])
-CENTRE = Pose.placed((0.1, 0.02, -0.03), (0.3, 0.1, 0.2))
+CENTRE = Pose.from_xyz_rpy((0.1, 0.02, -0.03), (0.3, 0.1, 0.2))
 A, B, C, D = (  # poses of links in the model, at zero
-    Pose.placed((0.1, 0.2, 0.3), (0.1, 0.2, 0.3)),
-    Pose.placed((0.5, -0.2, 0.4), (0.4, -0.2, 1.3)),
-    Pose.placed((0.9, 0.1, 0.2), (-0.4, 0.7, 0.3)),
-    Pose.placed((-0.3, 0.4, 0.1), (1.0, 0.2, -0.3)),
+    Pose.from_xyz_rpy((0.1, 0.2, 0.3), (0.1, 0.2, 0.3)),
+    Pose.from_xyz_rpy((0.5, -0.2, 0.4), (0.4, -0.2, 1.3)),
+    Pose.from_xyz_rpy((0.9, 0.1, 0.2), (-0.4, 0.7, 0.3)),
+    Pose.from_xyz_rpy((-0.3, 0.4, 0.1), (1.0, 0.2, -0.3)),
 )
 
 
@@ -58,7 +58,7 @@ def body(b: ModelBuilder, name: str) -> None:
 
 
 LINKS = (link("a", pose(A)), link("b", pose(B)), link("c", pose(C)))
-J = Pose.placed((0.05, 0.06, 0.07), (0.2, 0.3, 0.4))  # of the second joint, in b
+J = Pose.from_xyz_rpy((0.05, 0.06, 0.07), (0.2, 0.3, 0.4))  # of the second joint, in b
 AXIS = np.array([0.2, -0.4, 0.6])
 AXIS_TEXT = "<xyz>0.2 -0.4 0.6</xyz>"
 REST = "<limit><lower>-1</lower><upper>2</upper><effort>5</effort></limit>"
@@ -163,7 +163,7 @@ def test_poses_in_any_frame(way: str) -> None:
 
 
 def test_a_nested_model_is_the_same() -> None:
-    M = Pose.placed((0.3, -0.1, 0.2), (0.5, 0.6, 0.7))
+    M = Pose.from_xyz_rpy((0.3, -0.1, 0.2), (0.5, 0.6, 0.7))
     inner = (link("b", pose(M.inverse().then(B))), link("c", pose(M.inverse().then(C))), CHAIN[5])
     nested = f'<model name="inner">{pose(M)}{"".join(inner)}</model>'
     outer = lw.load(model(LINKS[0], nested, CHAIN[3], CHAIN[4].replace("<child>b<", "<child>inner::b<")))
@@ -221,7 +221,7 @@ def test_two_hinges_in_one_joint() -> None:
     found = lw.load(model(LINKS[0], LINKS[1], CHAIN[3], joint("one", "revolute2", "a", "b", inside)))
     assert [j.name for j in found.joints] == ["one_1", "one_2"]
     q = np.array([0.3, -0.7])
-    here = A.then(A.inverse().then(B)).then(Pose.turned(2, q[0])).then(Pose.turned(1, q[1]))
+    here = A.then(A.inverse().then(B)).then(Pose.rotation_about(2, q[0])).then(Pose.rotation_about(1, q[1]))
     assert np.allclose(lw.frame_pose(found, q, frame="b"), here.matrix().astype(float), atol=1e-12)
 
 
@@ -253,7 +253,7 @@ def test_a_joint_too_many_closes_a_loop() -> None:
 
 
 B0 = Pose.translation([0.0, 0.3, 0.0])
-C0 = Pose.placed((0.6, 0.0, 0.0), (0.0, 0.0, 0.2))
+C0 = Pose.from_xyz_rpy((0.6, 0.0, 0.0), (0.0, 0.0, 0.2))
 
 
 def test_a_link_that_is_only_a_parent_is_taken_backwards() -> None:
@@ -268,7 +268,7 @@ def test_a_link_that_is_only_a_parent_is_taken_backwards() -> None:
     moved = (
         np.linalg.inv(b @ np.linalg.inv(B.matrix()) @ C.matrix()) @ c
     )  # of the joint's child, seen from its parent
-    assert np.allclose(moved, Pose.turned(2, 0.9).matrix().astype(float), atol=1e-12)
+    assert np.allclose(moved, Pose.rotation_about(2, 0.9).matrix().astype(float), atol=1e-12)
 
 
 def test_gears_and_mimics() -> None:

@@ -23,7 +23,7 @@ PLACES = {"a": A, "b": B, "c": C}
 
 def pose_of(numbers: str) -> np.ndarray:
     values = [float(x) for x in numbers.split()]
-    return np.asarray(Pose.placed(values[:3], values[3:]).matrix(), dtype=float)
+    return np.asarray(Pose.from_xyz_rpy(values[:3], values[3:]).matrix(), dtype=float)
 
 
 POSES = {name: pose_of(where) for name, where in PLACES.items()}

@@ -157,7 +157,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "one body": (
         lambda m: m.with_loop("pin", HINGE, predecessor="rod", successor="rod tip"),
-        "loop 'pin': expected different bodies, but 'rod' and 'rod tip'",
+        "loop 'pin': expected two different bodies, got 'rod' and 'rod tip'",
     ),
     "no joint": (
         lambda m: m.with_loop("pin", "hinge", **ENDS),
@@ -175,11 +175,11 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "coupled fixed joint": (
         lambda m: m.with_coupling("belt", {"rod end": 1.0}),
-        "'rod end' is not a moving joint .it is",
+        "moving joint, got 'rod end' .it is",
     ),
     "coupled nothing": (
         lambda m: m.with_coupling("belt", {"motr": 1.0}),
-        "not a moving joint .did you mean 'motor'",
+        "moving joint, got 'motr' .did you mean 'motor'",
     ),
 }
 
@@ -255,7 +255,7 @@ def test_couplings_and_functions_are_added_to_a_file_whose_loops_are_given_elsew
     for loops, told in (
         ([{"terms": {"ja": 1.0}}], "a coupling to add: missing name"),
         ([{**gear, "ratios": 2}], "a coupling to add: unknown key 'ratios'; expected name, terms, "),
-        ([{**gear, "terms": {"ja": 6.0, "je": -1.0}}], "'gear': joint 'je' is not a moving joint"),
+        ([{**gear, "terms": {"ja": 6.0, "je": -1.0}}], "'gear': .*moving joint, got 'je'"),
         ([{"name": "crank", "function": np.sin}], "an implicit constraint to add: missing joints"),
         ([{**crank, "function": 3}], "'crank': function: expected a callable, got 3"),
     ):
@@ -288,7 +288,7 @@ def test_loops_are_added_to_a_file(tmp_path: Path) -> None:
         ([{"name": "pin", "kind": HINGE}], "a loop to add: missing predecessor, successor"),
         (
             [lw.LoopJoint("pin", HINGE, predecessor="b_tip", successor="d")],
-            "'pin' names link 'd'.*no link or frame",
+            "'pin': .*link or frame, got 'd'",
         ),
         ([PIN, PIN], "'pin': the name is already taken"),
     ):
@@ -491,7 +491,7 @@ def test_gains_pull_to_where_a_frame_stood() -> None:
 
 def test_a_pose_as_an_anchor_is_a_frame_in_the_world() -> None:
     """As a `Pose` or its matrix; the same program, and the same digits as a frame that stands there."""
-    T = Pose.placed((0.3, -0.2, 0.5), (0.4, 0.1, -0.3))
+    T = Pose.from_xyz_rpy((0.3, -0.2, 0.5), (0.4, 0.1, -0.3))
     b = (
         ModelBuilder("brick")
         .add_body("brick", mass=2.0, inertia=(0.1, 0.2, 0.25))
@@ -521,9 +521,7 @@ def test_gains_without_an_anchor_are_refused() -> None:
     """Never pulled to the origin of the world by mistake; it can be asked for."""
     stiff = lw.Gains(1.0)
     damped = lw.Gains(0.0, 1.0)
-    told = (
-        r"a gain's stiffness pulls it to an anchor, and none is given: give at=q .* or to= a pose or a frame"
-    )
+    told = r"expected an anchor for the stiffness of gains, got none; give at=q .* or to= a pose"
     for kind in (lw.Weld, lw.Connect, lambda frame, **more: lw.Hold(frame, "x", **more)):
         with pytest.raises(ModelError, match=told):
             kind("foot", gains=stiff)

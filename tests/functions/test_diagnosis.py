@@ -13,7 +13,7 @@ import pytest
 import linkwork as lw
 from linkwork.cli.cli import main
 from linkwork.functions.load import operations
-from linkwork.model.report import gathered
+from linkwork.model.report import merge_similar
 from linkwork.visualization import draw_graph, draw_tree
 
 LINK = (
@@ -187,9 +187,11 @@ def test_notes_of_one_kind_are_one_line() -> None:
         and "'j0', 'j1'" in line
         and "and 4 more" in line
     )
-    lines = gathered(["loop 'a' closes to 1e-05 m only", "loop 'b' closes to 3e-06 m only", "something else"])
+    lines = merge_similar(
+        ["loop 'a' closes to 1e-05 m only", "loop 'b' closes to 3e-06 m only", "something else"]
+    )
     assert len(lines) == 2 and "'b'" in lines[0] and "1 more of this kind" in lines[0]
-    assert gathered(["joint 'a' is odd", "body 'a' is odd"]) == ["joint 'a' is odd", "body 'a' is odd"]
+    assert merge_similar(["joint 'a' is odd", "body 'a' is odd"]) == ["joint 'a' is odd", "body 'a' is odd"]
 
 
 def test_the_tree_shows_every_joint_loop_and_cluster() -> None:

@@ -297,7 +297,7 @@ def test_springs_of_a_ball_must_be_equal() -> None:
 
     assert build(stiffness=2.0).joints[0].stiffness == (2.0, 2.0, 2.0)
     for springs in ({"stiffness": (1, 2, 3)}, {"stiffness": 1.0, "rest": (0.1, 0, 0)}):
-        with pytest.raises(lw.ModelError, match="must be equal and at rest"):
+        with pytest.raises(lw.ModelError, match="expected equal numbers and zero rest"):
             build(**springs)
 
 

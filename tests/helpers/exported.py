@@ -48,10 +48,10 @@ KINDS: dict[str, Joint] = {
 PLACES: dict[str, Pose] = {
     "at the parent": Pose.identity(),
     "moved": Pose.translation(np.array([0.1, -0.2, 0.3])),
-    "turned": Pose.placed((0.3, 0.1, -0.2), (0.4, -1.1, 2.0)),
-    "upright": Pose.placed((0.3, 0.1, -0.2), (0.4, math.pi / 2, 0.2)),
-    "nearly upright": Pose.placed((0.3, 0.1, -0.2), (0.4, math.pi / 2 - 3e-10, 0.2)),
-    "reversed": Pose.placed((0.0, 0.0, 0.5), (math.pi, 0.0, 0.0)),
+    "turned": Pose.from_xyz_rpy((0.3, 0.1, -0.2), (0.4, -1.1, 2.0)),
+    "upright": Pose.from_xyz_rpy((0.3, 0.1, -0.2), (0.4, math.pi / 2, 0.2)),
+    "nearly upright": Pose.from_xyz_rpy((0.3, 0.1, -0.2), (0.4, math.pi / 2 - 3e-10, 0.2)),
+    "reversed": Pose.from_xyz_rpy((0.0, 0.0, 0.5), (math.pi, 0.0, 0.0)),
 }
 INF = math.inf
 LIMITS: dict[str, dict[str, float]] = {
@@ -290,7 +290,7 @@ def attached() -> Iterator[tuple[str, Callable[[], Model]]]:
     )
     mesh = Geometry(
         "it",
-        place=Pose.placed((1, 2, 3), (0.1, 0.2, 0.3)),
+        place=Pose.from_xyz_rpy((1, 2, 3), (0.1, 0.2, 0.3)),
         shape="mesh",
         mesh="x.obj",
         scale=(1, 2, 3),

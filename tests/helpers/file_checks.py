@@ -26,7 +26,7 @@ from linkwork.errors import LinkworkError, ModelError
 from linkwork.formats import mjcf_child, mjcf_document
 from linkwork.formats.mjcf_names import body_names, joint_names
 from linkwork.formats.mjcf_process import Compiled, CompilerError
-from linkwork.mechanism.actuator_laws import obstacle
+from linkwork.mechanism.actuator_laws import unsupported_reason
 from random_mjcf import mjcf_folder
 from random_sdf import Motion, sdf
 from random_urdf import urdf
@@ -250,7 +250,7 @@ def _compare_actuators(
 ) -> None:
     """Compare joint forces of the actuators that are read."""
     kinds = {joint.name: joint.kind for joint in model.joints}
-    able = [k for k, each in enumerate(model.actuators) if not obstacle(each, kinds)]
+    able = [k for k, each in enumerate(model.actuators) if not unsupported_reason(each, kinds)]
     if not able:
         return
     selected = [model.actuators[k] for k in able]

@@ -18,7 +18,7 @@ class Polar(Joint):
     nq = nv = 2
 
     def transform(self, q):
-        return Pose.turned(2, q[0]).then(Pose.translation(np.array([q[1], 0.0, 0.0])))
+        return Pose.rotation_about(2, q[0]).then(Pose.translation(np.array([q[1], 0.0, 0.0])))
 
     def subspace(self, q):
         none = (0.0, 0.0, 0.0)

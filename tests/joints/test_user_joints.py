@@ -74,21 +74,21 @@ class Ball(Cardan):
     def difference(self, q0, q1):
         return self.like.difference(q0, q1)
 
-    def straight(self, v):
-        return self.like.straight(v)
+    def chord_to_velocity(self, v):
+        return self.like.chord_to_velocity(v)
 
     def chord(self, q0, q1):
         return self.like.chord(q0, q1)
 
 
 class Skew(Cardan):
-    """As a hinge with a skew axis: it is straightened."""
+    """As a hinge with a skew axis: it is aligned with an axis."""
 
     nq = nv = 1
     like: Joint = Revolute((0.3, -0.5, 0.8))
 
-    def straightened(self):
-        return self.like.straightened()
+    def axis_aligned(self):
+        return self.like.axis_aligned()
 
 
 def model_with(kind: Joint) -> lw.Model:
@@ -145,13 +145,13 @@ WRONG = {
     "integrate: expected a curve that leaves q": changed(Ball, integrate=lambda self, q, v: self.like.integrate(q, 1.01 * v)),
     "integrate: expected q itself": changed(Ball, integrate=lambda self, q, v: self.like.integrate(q, v + 0.01)),
     "difference: expected the inverse": changed(Ball, difference=off(Spherical.difference)),
-    "chord: expected straight(chord(q0, q1))": changed(Ball, chord=off(Spherical.chord)),
+    "chord: expected chord_to_velocity(chord(q0, q1))": changed(Ball, chord=off(Spherical.chord)),
     "components: expected 3 distinct strings": changed(Ball, components=("x", "x", "z")),
     "springs: expected one of": changed(Ball, springs="no"),
     "nv: expected a non-negative integer": changed(Ball, nv=2.5),
     "numeric_integrate: expected the result": changed(Ball, numeric_integrate=lambda self, q, v: q),
     "numeric_motion: expected R and p": changed(Skew, numeric_motion=lambda self, q: (np.eye(3), np.zeros(3), 0)),
-    "straightened: expected transform(q)": changed(Skew, straightened=lambda self: (Revolute(), Pose.identity())),
+    "axis_aligned: expected transform(q)": changed(Skew, axis_aligned=lambda self: (Revolute(), Pose.identity())),
     "symmetry: expected displacements C": changed(Cardan, symmetry=lambda self: Symmetry((0,))),
     "units: expected positive numbers": changed(Skew, units=lambda self, length: np.zeros(1)),
 }  # fmt: skip
@@ -168,7 +168,7 @@ def test_results_that_change_from_call_to_call_are_named():
     calls = iter(range(10**6))
 
     def transform(self, q):
-        return Pose.turned(0, q[0] * (1.0 + 1e-13 * next(calls)))
+        return Pose.rotation_about(0, q[0] * (1.0 + 1e-13 * next(calls)))
 
     with pytest.raises(lw.ModelError, match=r"transform: expected equal results of two calls"):
         model_with(changed(Skew, like=Revolute((1.0, 0.0, 0.0)), transform=transform))

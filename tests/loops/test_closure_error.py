@@ -25,7 +25,7 @@ def gap_of(model: Model, q: np.ndarray) -> np.ndarray:
         (P, F) = (T[end.body].then(end.place) for end in loop.ends)
         R = P.R.T @ F.R
         p = P.R.T @ (F.p - P.p)
-        rows = loop.every_row
+        rows = loop.closure_rows
         slides = [np.array(row.along) @ p for row in rows if row.across is None and row.length is None]
         slides += [np.linalg.norm(p) - row.length for row in rows if row.length is not None]
         axes = {row.along for row in rows if row.oriented}

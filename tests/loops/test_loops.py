@@ -854,7 +854,7 @@ def test_a_bricard_linkage_moves() -> None:
         )
         builder.add_joint(f"hinge{k}", Revolute(), parent=on, child=name, xyz=xyz, rpy=rpy)
         on = name
-    base = Pose.placed((0.5, 0.0, 0.0), (turn[1], 0.0, 0.0)).inverse()
+    base = Pose.from_xyz_rpy((0.5, 0.0, 0.0), (turn[1], 0.0, 0.0)).inverse()
     ends = {"predecessor": "link4", "xyz": (0.5, 0.0, 0.0), "rpy": (turn[0], 0.0, 0.0), "successor": "world"}
     builder.add_loop("last", Revolute(), successor_place=base, **ends)
     m = builder.build()

@@ -33,14 +33,14 @@ FUNCTIONS = (
 
 
 def about(axis: int, angle: float) -> Pose:
-    return Pose(Pose.turned(axis, angle).R.astype(float), np.zeros(3))
+    return Pose(Pose.rotation_about(axis, angle).R.astype(float), np.zeros(3))
 
 
 @every
 @common
 @given(seeds)
 def test_what_a_joint_says_of_its_symmetry_is_so(joint: Joint, rng: np.random.Generator) -> None:
-    straight, _ = joint.straightened()
+    straight, _ = joint.axis_aligned()
     shifts, turn, phase = straight.symmetry()
     q = straight.random(rng)
     angle = float(rng.uniform(-3, 3))
@@ -57,7 +57,7 @@ def test_what_a_joint_says_of_its_symmetry_is_so(joint: Joint, rng: np.random.Ge
 
 def test_joints_with_an_axis_have_a_symmetry() -> None:
     for joint in JOINTS:
-        shifts, turn, phase = joint.straightened()[0].symmetry()
+        shifts, turn, phase = joint.axis_aligned()[0].symmetry()
         assert (len(shifts) > 0) == isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical, Planar))
         assert (turn is not None) == isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical))
         assert (phase != 0.0) == isinstance(joint, (Revolute, Cylindrical))

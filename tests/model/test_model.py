@@ -724,22 +724,22 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     ("joint 'j': lower: expected 4 numbers, got 3", lambda: on(start(), kind=Spherical(), lower=(1, 2, 3))),
     ("joint 'j': lower: expected numbers, got nan", lambda: on(start(), lower=np.nan)),
     ("joint 'j': expected lower limits below upper limits", lambda: on(start(), lower=2, upper=1)),
-    ("joint 'j': a Free joint can have no stiffness", lambda: on(start(), kind=Free(), stiffness=1.0)),
-    ("joint 'j': the springs of a Spherical joint must be equal", lambda: on(start(), kind=Spherical(), stiffness=(1, 1, 2))),
-    ("and at rest in the neutral pose", lambda: on(start(), kind=Spherical(), stiffness=1.0, rest=(0, 0, 0.1))),
-    ("joint 'j': a Planar joint can have no stiffness", lambda: on(start(), kind=Planar(), stiffness=(0, 0, 1))),
-    ("joint 'j': its parent is 'bose', and no link has that name (did you mean 'base'?)",
+    ("joint 'j': stiffness: expected zero for a Free joint", lambda: on(start(), kind=Free(), stiffness=1.0)),
+    ("joint 'j': stiffness: expected equal numbers", lambda: on(start(), kind=Spherical(), stiffness=(1, 1, 2))),
+    ("and zero rest for a Spherical joint", lambda: on(start(), kind=Spherical(), stiffness=1.0, rest=(0, 0, 0.1))),
+    ("joint 'j': stiffness: expected zero for a Planar joint", lambda: on(start(), kind=Planar(), stiffness=(0, 0, 1))),
+    ("joint 'j': parent: expected the name of a link, got 'bose' (did you mean 'base'?)",
      lambda: on(start(), parent="bose", child="arm").build()),
-    ("joint 'j': its child is 'amr', and no link has that name (did you mean 'arm'?)",
+    ("joint 'j': child: expected the name of a link, got 'amr' (did you mean 'arm'?)",
      lambda: on(start(), child="amr").build()),
-    ("joint 'j': its child is 'zzz', and no link has that name", lambda: on(start(), child="zzz").build()),
+    ("joint 'j': child: expected the name of a link, got 'zzz'", lambda: on(start(), child="zzz").build()),
     ("link 'base' is the child of two joints, 'j' and 'k': use add_loop",
      lambda: on(start()).add_joint("k", Fixed(), parent="arm", child="base").build()),
     ("links 'base', 'arm' form a cycle of joints that is not connected to the world",
      lambda: on(start(), parent="arm").add_joint("k", Fixed(), parent="base", child="arm").build()),
     ("link 'arm' is not connected to the world: add a joint with child='arm'", lambda: on(start()).build()),
     ("link 'base' is not connected to the world", lambda: on(start(), parent="base", child="arm").build()),
-    ("frame 'f' is on 'amr', and no link has that name (did you mean 'arm'?)",
+    ("frame 'f': body: expected the name of a link, got 'amr' (did you mean 'arm'?)",
      lambda: both().add_frame("f", body="amr").build()),
 ]  # fmt: skip
 
@@ -1163,7 +1163,7 @@ def test_joints_must_be_values() -> None:
         nq = nv = 1
 
         def transform(self, q: Any) -> Pose:
-            return Pose.turned(2, q[0])
+            return Pose.rotation_about(2, q[0])
 
         def subspace(self, q: Any) -> np.ndarray:
             return np.eye(6)[:, 2:3]

@@ -378,17 +378,17 @@ def test_zeros_of_a_model_are_not_zeros_of_its_inputs() -> None:
 
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
-    "unknown": (lambda m, q: lw.mass_matrix(m, q, parameters={"masses": 1.0}), ModelError, "parameter 'masses'.*mean 'mass'"),
+    "unknown": (lambda m, q: lw.mass_matrix(m, q, parameters={"masses": 1.0}), ModelError, "got 'masses'.*mean 'mass'"),
     "no such body": (lambda m, q: lw.mass_matrix(m, q, parameters={"mass@x": 1.0}), ModelError, "no body named 'x'"),
     "twice": (
         lambda m, q: lw.compile(lw.mass_matrix, m, parameters=["mass", "mass@upper_arm"]), ModelError, "is given twice|no body",
     ),
     "not a dict": (lambda m, q: lw.mass_matrix(m, q, parameters=[1.0]), ModelError, "expected a mapping"),
     "shape": (lambda m, q: lw.mass_matrix(m, q, parameters={"mass": np.ones(3)}), ShapeError, "mass"),
-    "negative": (lambda m, q: m.with_parameters({"mass": -np.ones(len(m.bodies))}), ModelError, "'mass' must not be negative"),
+    "negative": (lambda m, q: m.with_parameters({"mass": -np.ones(len(m.bodies))}), ModelError, "'mass': expected non-negative"),
     "not finite": (lambda m, q: m.with_parameters({"gravity": [0.0, np.nan, 0.0]}), ModelError, "'gravity': expected finite"),
     "shape of numbers": (lambda m, q: m.with_parameters({"gravity": [0.0, 1.0]}), ShapeError, r"shape \(3,\), got \(2,\)"),
-    "gravity of one": (lambda m, q: m.with_parameters({"gravity@x": [0.0, 0.0, 1.0]}), ModelError, "one for the whole model"),
+    "gravity of one": (lambda m, q: m.with_parameters({"gravity@x": [0.0, 0.0, 1.0]}), ModelError, "parameter of the whole model"),
     "no rotation": (
         lambda m, q: m.with_parameters({"placement": np.zeros((len(m.joints), 7))}), ModelError, "non-zero quaternion",
     ),
@@ -418,7 +418,5 @@ def test_a_link_within_a_body_has_no_parameters_of_its_own() -> None:
         ("center", [0.0, 0.0, 0.0]),
         ("inertia", [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]),
     ):
-        with pytest.raises(
-            ModelError, match=f"{kind}@plate: the link 'plate' is rigidly attached to body 'arm'"
-        ):
+        with pytest.raises(ModelError, match=f"{kind}@plate: .*rigidly attached to body 'arm'"):
             lw.mass_matrix(model, [0.0], parameters={f"{kind}@plate": value})

@@ -30,7 +30,7 @@ class Part:
         self.joint = joint
         self.axis = axis
         self.more = more
-        self.place = Pose.placed(rng.uniform(-0.4, 0.4, 3), rng.uniform(-2.0, 2.0, 3))
+        self.place = Pose.from_xyz_rpy(rng.uniform(-0.4, 0.4, 3), rng.uniform(-2.0, 2.0, 3))
         self.mass, self.center = float(rng.uniform(0.5, 2.0)), rng.uniform(-0.1, 0.1, 3)
         x, y, z, *mixed = rng.uniform(0.02, 0.06, 6)
         self.inertia = np.diag([y + z, z + x, x + y]) + 0.1 * (np.diag(mixed[:2], 1) + np.diag(mixed[:2], -1))

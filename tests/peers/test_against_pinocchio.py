@@ -351,7 +351,7 @@ def handmade() -> tuple[Model, Any]:
     visit("world")
     index = {"world": 0}
     for name in order:
-        R = Pose.placed(rng.normal(size=3), rng.normal(size=3)).R
+        R = Pose.from_xyz_rpy(rng.normal(size=3), rng.normal(size=3)).R
         p = rng.normal(size=3)
         mass = float(rng.uniform(1, 2))
         center = rng.normal(size=3) * 0.1
@@ -414,7 +414,7 @@ def geared(ratios: dict[str, float], wanted: str = "link") -> tuple[Model, Any]:
     peer = pin.Model()
     for k, name in enumerate(("link", "alone", *ratios)):
         b.add_body(name, mass=1.0 + k, center=(0.1, 0.0, 0.0), inertia=(0.2, 0.25, 0.3))
-        place = Pose.placed((k, 0, 0), (0.3, 0, 0))
+        place = Pose.from_xyz_rpy((k, 0, 0), (0.3, 0, 0))
         b.add_joint(
             name,
             Revolute((0, 0, 1)),

@@ -101,13 +101,13 @@ def before_a_joint(rng: np.random.Generator, how: str) -> np.ndarray:
         return R
     if how == "any":
         return pose(rng).R
-    R = R @ Pose.turned(
+    R = R @ Pose.rotation_about(
         int(rng.integers(3)), float(rng.choice([np.pi / 4, 1e-9, rng.uniform(-3, 3)]))
     ).R.astype(float)
     return (
         R
         if how == "one turn"
-        else R @ Pose.turned(int(rng.integers(3)), 10.0 ** rng.uniform(-12, -7)).R.astype(float)
+        else R @ Pose.rotation_about(int(rng.integers(3)), 10.0 ** rng.uniform(-12, -7)).R.astype(float)
     )
 
 
@@ -117,9 +117,9 @@ def test_turns_are_rotations(rng: np.random.Generator, k: int, how: str) -> None
     angle = rng.uniform(-4, 4)
     axis = np.eye(3)[k]
     q = np.array([*(axis * np.sin(angle / 2)), np.cos(angle / 2)])
-    assert close(Pose.turned(k, angle).R, Pose.from_quaternion(q).R)
+    assert close(Pose.rotation_about(k, angle).R, Pose.from_quaternion(q).R)
     before = before_a_joint(rng, how)
-    joint = Pose(before, rng.normal(size=3)).then(Pose.turned(k, angle))
+    joint = Pose(before, rng.normal(size=3)).then(Pose.rotation_about(k, angle))
     plain = Pose(joint.R, joint.p)  # the same, not known as a turn
     for inertia in (rigid(rng), articulated(rng)):
         assert close(joint.congruence(inertia).dense(), plain.congruence(inertia).dense(), 1e-13)
@@ -143,7 +143,7 @@ def test_a_free_coordinate_carries_nothing(rng: np.random.Generator, k: int) -> 
     inertia = articulated(rng)
     M = inertia.dense()
     U = inertia.column(k)
-    left = inertia.without(U[:, None] / U[k], U[:, None], gone=[k]).dense()
+    left = inertia.projected(U[:, None] / U[k], U[:, None], zero_rows=[k]).dense()
     assert close(left, M - np.outer(U, U) / U[k]) and not np.any(left[k]) and not np.any(left[:, k])
 
 
@@ -152,7 +152,7 @@ def test_symbols_give_the_same() -> None:
     body, start = articulated(rng), Pose(np.eye(3), np.array([0.1, 0.0, -0.2]))
 
     def f(angle, V):
-        T = start.then(Pose.turned(1, angle))
+        T = start.then(Pose.rotation_about(1, angle))
         return {"scattered": T.scatter(V), "gathered": T.gather(V), "moved": T.congruence(body).dense()}
 
     program = lw.trace(f, {"angle": (), "V": 6})
@@ -167,10 +167,10 @@ def test_a_turn_costs_half_of_two_products() -> None:
         return Inertia(x[:6][upper], x[6:15].reshape(3, 3), x[15:][upper])
 
     def turned(x, angle):
-        return Pose.turned(2, angle).congruence(inertia(x)).dense()
+        return Pose.rotation_about(2, angle).congruence(inertia(x)).dense()
 
     def plain(x, angle):
-        T = Pose.turned(2, angle)
+        T = Pose.rotation_about(2, angle)
         return Pose(T.R, T.p).congruence(inertia(x)).dense()
 
     counts = [lw.count_operations(f, {"x": 21, "angle": ()})["total"] for f in (turned, plain)]

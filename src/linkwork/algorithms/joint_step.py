@@ -1,9 +1,9 @@
 """Limits of joints and dry friction in them, as impulses at the end of a step without contacts.
 
 The free velocity v_f = v + dt a(q, v, tau) of semi-implicit Euler becomes v' = v_f + M⁻¹ Jᵀ λ. Each limit
-demands 0 <= λ ⊥ J v' + gap / dt >= 0, so that a joint that would pass its limit ends the step on it; dry
-friction is an impulse of at most dt f that holds a joint at rest or opposes its motion. Where no law acts λ =
-0, and v' has the bits of v_f.
+requires 0 <= λ ⊥ J v' + gap / dt >= 0, so that a joint that would pass its limit ends the step on it; dry
+friction is an impulse of at most dt f that keeps a joint at rest or opposes its motion. If no limit or
+friction is active, λ = 0 and v' has the bits of v_f.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Newton's method on a configuration manifold, as a bounded loop: the one that closes loops, embedded and
-constrained.
-"""
+"""Newton's method on a configuration manifold, as a bounded loop; closes embedded and constrained loops."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from linkwork.spatial import is_zero
 
 MAX_NEWTON_ITERATIONS = 50
 MAX_STEP = 0.5  # [rad, or sizes of the loop]
-CLOSURE_TOL = 1e-13  # residual of a state that is returned as it is [rad, or sizes of the loop]
-EXACT_TOL = 1e-15  # residual that steps go on to, while they make it smaller
+CLOSURE_TOL = 1e-13  # states with a smaller residual are returned unchanged [rad, or sizes of the loop]
+EXACT_TOL = 1e-15  # residual at which iterations end
 SINGLE_PRECISION_FACTOR = 1e7  # how much more all this is in single precision
 
 Direction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # q -> residual φ, Newton direction
@@ -46,7 +44,7 @@ def newton(
         best = state[:n]
         q = state[n:-2]
         best_residual = state[-2]
-        way = state[-1]
+        path_length = state[-1]
         phi, move = direction(q)
         residual = one_norm(phi)
         scaled = move * (1.0 / units)
@@ -57,9 +55,9 @@ def newton(
         best_residual = where(better, residual, best_residual)
         again = (best_residual > goal) & (residual + one_norm(scaled) < np.inf)
         size = infinity_norm(scaled)
-        ahead = retract(q, move * minimum(MAX_STEP / maximum(size, 1e-300), 1.0))
-        way = way + where(again, minimum(size, MAX_STEP), 0.0)
-        return np.array([*best, *ahead, best_residual, way], dtype=object), again
+        candidate = retract(q, move * minimum(MAX_STEP / maximum(size, 1e-300), 1.0))
+        path_length = path_length + where(again, minimum(size, MAX_STEP), 0.0)
+        return np.array([*best, *candidate, best_residual, path_length], dtype=object), again
 
     solution = loop(
         step,

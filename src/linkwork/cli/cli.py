@@ -36,18 +36,22 @@ def _deferred(module: str) -> Run:
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def bench(parser: argparse.ArgumentParser) -> Run:
     """Measure operations and times of the dynamics of a robot."""
     parser.add_argument(
-        "name", nargs="?", default="humanoid", metavar="ROBOT", help="a file or a shipped robot (humanoid)"
+        "name",
+        nargs="?",
+        default="humanoid",
+        metavar="ROBOT",
+        help="file or shipped robot (default: humanoid)",
     )
     parser.add_argument(
         "--base", choices=("fixed", "free"), help="base of the root link (default: as in the file, or fixed)"
     )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--quick", action="store_true", help="measure with fewer repetitions")
     _add_json(parser)
     return _deferred("bench")
 
@@ -55,7 +59,7 @@ def bench(parser: argparse.ArgumentParser) -> Run:
 def cache(parser: argparse.ArgumentParser) -> Run:
     """Show, check or clear the cache of compiled kernels."""
     actions = ("show", "verify", "clear", "path")
-    parser.add_argument("action", nargs="?", choices=actions, default="show", help="action (show)")
+    parser.add_argument("action", nargs="?", choices=actions, default="show", help="action (default: show)")
     _add_json(parser)
     parser.epilog = (
         "LINKWORK_CACHE chooses the cache: a folder, ro: and a folder for read-only, or off. "
@@ -74,7 +78,11 @@ def compare(parser: argparse.ArgumentParser) -> Run:
     """Compare the dynamics of a robot with Pinocchio and MuJoCo, if installed."""
     add_robot(parser)
     parser.add_argument(
-        "--states", type=_count, default=64, metavar="N", help="random states to compare in (64)"
+        "--states",
+        type=_count,
+        default=64,
+        metavar="N",
+        help="number of random states to compare (default: 64)",
     )
     _add_json(parser)
     return _deferred("compare")
@@ -82,7 +90,7 @@ def compare(parser: argparse.ArgumentParser) -> Run:
 
 def completion(parser: argparse.ArgumentParser) -> Run:
     """Print the completion script of a shell."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell")
 
     def run(args: argparse.Namespace) -> int:
         from linkwork.cli.completion import script
@@ -96,10 +104,14 @@ def completion(parser: argparse.ArgumentParser) -> Run:
 def demo(parser: argparse.ArgumentParser) -> Run:
     """Run a demonstration: bipeds with parallel ankles, or somersaults."""
     parser.add_argument(
-        "which", nargs="?", choices=("biped", "somersaults"), default="biped", help="which demo (biped)"
+        "which",
+        nargs="?",
+        choices=("biped", "somersaults"),
+        default="biped",
+        help="demonstration (default: biped)",
     )
     parser.add_argument(
-        "--out", default="out", metavar="FOLDER", help="where film, motion and picture go (out)"
+        "--out", default="out", metavar="FOLDER", help="folder of films, motions and pictures (default: out)"
     )
 
     def run(args: argparse.Namespace) -> int:
@@ -115,19 +127,21 @@ def demo(parser: argparse.ArgumentParser) -> Run:
 def export(parser: argparse.ArgumentParser) -> Run:
     """Export functions of a robot as C99, or the robot as URDF or MJCF."""
     add_robot(parser)
-    parser.add_argument("--format", choices=("c", "urdf", "mjcf"), default="c", help="what to write (c)")
+    parser.add_argument("--format", choices=("c", "urdf", "mjcf"), default="c", help="output (default: c)")
     parser.add_argument(
         "--function",
         default="forward_dynamics",
         metavar="NAMES",
-        help="which function (forward_dynamics), or several: a,b",
+        help="functions, separated by commas (default: forward_dynamics)",
     )
-    parser.add_argument("--freestanding", action="store_true", help="C that needs no C library")
-    parser.add_argument("--frame", metavar="NAME", help="the frame, for functions of one")
     parser.add_argument(
-        "--dtype", choices=("float64", "float32"), default="float64", help="the type of numbers (float64)"
+        "--freestanding", action="store_true", help="generate code that does not use the C library"
     )
-    parser.add_argument("--out", default="out", metavar="FOLDER", help="where the files go (out)")
+    parser.add_argument("--frame", metavar="NAME", help="frame of functions such as frame_jacobian")
+    parser.add_argument(
+        "--dtype", choices=("float64", "float32"), default="float64", help="number type (default: float64)"
+    )
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="folder of the files (default: out)")
     _add_json(parser)
     return _deferred("export")
 
@@ -136,11 +150,11 @@ def info(parser: argparse.ArgumentParser) -> Run:
     """Check a robot: its tree, loops and clusters, problems, and the cost of its dynamics."""
     add_robot(parser)
     parser.add_argument(
-        "--operations", action="store_true", help="count the operations of its dynamics by kind, too"
+        "--operations", action="store_true", help="also count the operations of the dynamics by kind"
     )
-    parser.add_argument("--quick", action="store_true", help="count no operations at all")
+    parser.add_argument("--quick", action="store_true", help="do not count operations")
     parser.add_argument(
-        "--graph", metavar="FILE", help="draw bodies, joints, loops and clusters into an SVG file"
+        "--graph", metavar="FILE", help="write a graph of bodies, joints, loops and clusters as SVG"
     )
     _add_json(parser)
     return _deferred("info")
@@ -149,52 +163,59 @@ def info(parser: argparse.ArgumentParser) -> Run:
 def simulate(parser: argparse.ArgumentParser) -> Run:
     """Simulate a robot, or many at once, and write the motion."""
     add_robot(parser)
-    parser.add_argument("--duration", type=_seconds, default=2.0, metavar="S", help="duration [s] (2)")
-    parser.add_argument("--dt", type=_seconds, default=1e-3, metavar="S", help="step [s] (0.001)")
+    parser.add_argument(
+        "--duration", type=_seconds, default=2.0, metavar="S", help="duration [s] (default: 2)"
+    )
+    parser.add_argument("--dt", type=_seconds, default=1e-3, metavar="S", help="step [s] (default: 0.001)")
     methods = ("semi_implicit_euler", "rk4", "rk45", "implicit_midpoint", "linearly_implicit_euler")
     methods_help = (
-        "(rk4); rk45 is adaptive, implicit_midpoint keeps energy, linearly implicit is for stiff springs"
+        "integrator (default: rk4; with --contact: semi_implicit_euler); rk45 is adaptive, implicit_midpoint "
+        "conserves energy, linearly_implicit_euler is for stiff springs"
     )
-    parser.add_argument(
-        "--integrator", choices=methods, help=f"{methods_help}; with --contact it is semi_implicit_euler"
-    )
+    parser.add_argument("--integrator", choices=methods, help=methods_help)
     parser.add_argument(
         "--contact",
         action="store_true",
-        help="shapes touch the ground and each other, and limits of joints act",
+        help="simulate contact of shapes with the ground and each other, and joint limits",
     )
     parser.add_argument(
         "--rows",
         type=_count,
         default=1,
         metavar="N",
-        help="number of robots; all but the first start in random states (1)",
+        help="number of robots (default: 1); all but the first start in random states",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="JOINT=VALUE",
-        help="an initial independent coordinate",
+        help="initial value of an independent coordinate [rad or m]",
     )
     parser.add_argument(
-        "--speed", action="append", default=[], metavar="JOINT=VALUE", help="an initial velocity"
+        "--speed", action="append", default=[], metavar="JOINT=VALUE", help="initial velocity [rad/s or m/s]"
     )
     parser.add_argument(
         "--force",
         action="append",
         default=[],
         metavar="JOINT=VALUE",
-        help="a constant joint force [N m or N]",
+        help="constant joint force [N m or N]",
     )
     parser.add_argument(
-        "--every", type=_seconds, default=0.02, metavar="S", help="interval of recorded states [s] (0.02)"
+        "--every",
+        type=_seconds,
+        default=0.02,
+        metavar="S",
+        help="interval between recorded states [s] (default: 0.02)",
     )
     parser.add_argument(
         "--out", metavar="FILE", help="write time, states and forces of all rows into an .npz file"
     )
     parser.add_argument(
-        "--film", metavar="FILE", help="write a film of the first row: .gif or .mp4, or an .svg of moments"
+        "--film",
+        metavar="FILE",
+        help="write a film of the first row (.gif, .mp4) or a picture of its poses (.svg)",
     )
     _add_json(parser)
     return _deferred("simulate")
@@ -205,41 +226,45 @@ def study(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("action", choices=("run", "show"), help="run FILE, or show FOLDER")
     parser.add_argument("place", metavar="FILE|FOLDER", help="FILE.py or FILE.toml to run, FOLDER to show")
     parser.add_argument(
-        "--folder", metavar="FOLDER", help="where rows are kept; a run that was interrupted continues"
+        "--folder", metavar="FOLDER", help="folder of the results; an interrupted run is resumed from it"
     )
     parser.add_argument(
         "--executor",
         choices=("threads", "processes", "ray"),
         default="threads",
-        help="executor (threads)",
+        help="executor (default: threads)",
     )
     parser.add_argument(
-        "--workers", type=_count, metavar="N", help="threads, processes or Ray tasks at a time"
+        "--workers", type=_count, metavar="N", help="number of parallel threads, processes or Ray tasks"
     )
-    parser.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster")
+    parser.add_argument("--address", metavar="ADDRESS", help="address of a Ray cluster")
     parser.add_argument(
-        "--pictures", metavar="FOLDER", help="write distributions, pairs and films of extreme samples there"
+        "--pictures",
+        metavar="FOLDER",
+        help="write plots of distributions and pairs, and films of extreme samples",
     )
     _add_json(parser)
-    parser.epilog = "Studies in folders are read by pickle: open only folders that you trust."
+    parser.epilog = "Folders of studies contain pickles: open only folders that you trust."
     return _deferred("study")
 
 
 def view(parser: argparse.ArgumentParser) -> Run:
     """Show a robot, or play a motion, in the browser."""
     add_robot(parser)
+    parser.add_argument("--log", metavar="FILE", help="motion to play, written by linkwork simulate --out")
+    parser.add_argument("--row", type=int, default=0, metavar="N", help="row of the motion (default: 0)")
     parser.add_argument(
-        "--log", metavar="FILE", help="a motion to play, as `linkwork simulate --out` writes it"
+        "--folder", action="append", default=[], help="additional folder from which meshes may be read"
     )
-    parser.add_argument("--row", type=int, default=0, metavar="N", help="which robot of a motion of many (0)")
-    parser.add_argument(
-        "--folder", action="append", default=[], help="where meshes may be read, beside the file's own folder"
-    )
-    parser.add_argument("--host", default="127.0.0.1", help="who can reach it (127.0.0.1: this machine only)")
-    parser.add_argument("--port", type=_port, default=8080, help="the first port to try (8080)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, default=8080, help="first port to try (default: 8080)")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument(
-        "--seconds", type=_seconds, default=None, metavar="S", help="how long to serve (until Ctrl-C)"
+        "--seconds",
+        type=_seconds,
+        default=None,
+        metavar="S",
+        help="time to serve [s] (default: until Ctrl-C)",
     )
     return _deferred("view")
 
@@ -289,7 +314,7 @@ EXAMPLES = {
     "demo": "linkwork demo --out out",
     "export": "linkwork export arm --function mass_matrix,forward_dynamics --out out",
     "info": "linkwork info robot.urdf --base free",
-    "simulate": "linkwork simulate arm --duration 5 --set shoulder_lift=0.5 --out motion.npz",
+    "simulate": "linkwork simulate arm --duration 5 --set shoulder_pitch=0.5 --out motion.npz",
     "study": "linkwork study run study.py --folder rows",
     "view": "linkwork view arm --log motion.npz",
 }
@@ -346,7 +371,7 @@ def make_parser() -> Parser:
         ]
     )
     helper = commands.add_parser("help", help="Describe a command.", description="Describe a command.")
-    helper.add_argument("topic", nargs="?", metavar="COMMAND", help="the command to describe")
+    helper.add_argument("topic", nargs="?", metavar="COMMAND", help="command to describe")
     helper.set_defaults(parser=helper)
     return parser
 

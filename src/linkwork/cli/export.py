@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> int:
     if args.format != "c":
         return _write_robot(args)
     functions = {name: _function(name) for name in args.function.split(",")}
-    options = {"frame": args.frame} if args.frame else {}
     model = load_robot(args)
+    options = {name: _options(name, function, args.frame) for name, function in functions.items()}
     with working(f"writing {args.function} of {printable(model.name)} as C"):
         try:
             export = _write(functions, model, args, options)
@@ -47,17 +47,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _options(name: str, function: Any, frame: str | None) -> dict[str, Any]:
+    """Return the options of a function: its frame, if it has one."""
+    takes_frame = "frame" in getattr(function, "options", {})
+    if takes_frame and frame is None:
+        raise ModelError(f"--frame: expected the name of a frame, which {name} requires")
+    return {"frame": frame} if takes_frame else {}
+
+
 def _write(
-    functions: dict[str, Any], model: lw.Model, args: argparse.Namespace, options: dict[str, Any]
+    functions: dict[str, Any],
+    model: lw.Model,
+    args: argparse.Namespace,
+    options: dict[str, dict[str, Any]],
 ) -> Any:
     """Write one function, or several as a library with the robot's name."""
     c_options: dict[str, Any] = {"dtype": args.dtype, "freestanding": args.freestanding}
     if len(functions) == 1:
-        return lw.export_c(next(iter(functions.values())), model, args.out, **c_options, **options)
+        ((word, function),) = functions.items()
+        return lw.export_c(function, model, args.out, **c_options, **options[word])
     name = re.sub(r"\W", "_", model.name, flags=re.ASCII)
     name = name if name[:1].isalpha() else f"robot_{name}"
     return lw.export_c(
-        {word: (fn, model, options) for word, fn in functions.items()}, args.out, name=name, **c_options
+        {word: (fn, model, options[word]) for word, fn in functions.items()},
+        args.out,
+        name=name,
+        **c_options,
     )
 
 

@@ -28,17 +28,22 @@ class Parser(argparse.ArgumentParser):
         ]
 
     def error(self, message: str) -> NoReturn:
-        """Print a message with suggestions and exit with status 2."""
+        """Print a message with suggestions and a reference to the help, and exit with status 2."""
         if message.startswith("the following arguments are required") and (
             unknown := self._unknown_options()
         ):
             message = f"unrecognized arguments: {' '.join(unknown)}"
-        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        choice = re.search(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
         if choice:
-            message += did_you_mean(choice[1], [word.strip(" '") for word in choice[2].split(",")])
+            known_words = [word.strip(" '") for word in choice[3].split(",")]
+            hint = did_you_mean(choice[2], known_words)
+            message = f"{choice[1]}: expected one of {', '.join(known_words)}; got {choice[2]!r}{hint}"
+            if choice[1] == "COMMAND":
+                message = f"{choice[2]!r} is not a command{hint}"
         option = re.search(r"unrecognized arguments: (--[\w-]+)", message)
         if option:
             known = sorted(name.lstrip("-") for name in self._option_string_actions)
             hint = did_you_mean(option[1].lstrip("-"), known)  # without dashes, which all have in common
             message += re.sub(r"'(?=\w)", "'--", hint)
-        super().error(plain(message))
+        topic = self.prog.partition(" ")[2]
+        self.exit(2, f"{self.prog}: {plain(message)}\nSee 'linkwork help{topic and f' {topic}'}'.\n")

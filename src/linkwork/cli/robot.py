@@ -24,27 +24,29 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
     from linkwork import robots
 
     parser.add_argument(
-        "robot", help=f"a file, one of an installed package (g1, mjlab/g1), or {', '.join(robots.names())}"
+        "robot",
+        help="file (URDF, SDF, MJCF, xacro), robot of an installed package (g1, mjlab/g1), or shipped robot: "
+        f"{', '.join(robots.names())}",
     )
     parser.add_argument(
         "--xacro",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an argument of a xacro file, which is a program",
+        help="argument of a xacro file; such files are programs",
     )
     parser.add_argument(
         "--base", choices=("fixed", "free"), help="base of the root link (default: as in the file, or fixed)"
     )
     parser.add_argument(
-        "--strict", action="store_true", help="refuse inertias that are not physically consistent"
+        "--strict", action="store_true", help="reject inertias that are not physically consistent"
     )
     parser.add_argument(
         "--loops",
         choices=("embed", "constrain", "auto"),
         default="embed",
-        help="how loops are closed: embedded in the coordinates, constrained by forces, or each as is "
-        "cheaper (embed)",
+        help="embed loops in the coordinates (default), enforce them by constraint forces, or choose the "
+        "cheaper method for each loop",
     )
 
 

@@ -68,5 +68,5 @@ class Constraint(ABC):
 
 
 def total(model: Any, constraints: Sequence[Constraint]) -> int:
-    """Return the number of rows of several constraints."""
+    """Return the total number of rows of several constraints."""
     return sum(len(c.labels(model)) for c in constraints)

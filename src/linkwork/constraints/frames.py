@@ -49,9 +49,8 @@ class BetweenFrames(Constraint):
             set_frozen(self, "at", coordinates(label, self.at))
         elif self.to is None and self.gains.stiffness and self.needs_anchor:
             raise ModelError(
-                f"{label}: a gain's stiffness pulls it to an anchor, and none is given: give at=q for how "
-                "it stands at "
-                "q, or to= a pose or a frame (to='world' is the origin of the world)"
+                f"{label}: expected an anchor for the stiffness of gains, got none; give at=q for the "
+                "pose at q, or to= a pose or a frame (to='world' is the origin of the world)"
             )
         if self.to is None:
             set_frozen(self, "to", WORLD)

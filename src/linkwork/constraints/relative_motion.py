@@ -25,7 +25,7 @@ class BodyKinematics:
         self._ground_acceleration: dict[BodyOrGround, np.ndarray] = {nodes.below: nodes.ground.alpha}
         self._velocity: dict[BodyOrGround, np.ndarray] = {nodes.below: np.zeros(6)}
         self._poses: dict[tuple[BodyOrGround, BodyOrGround], Pose] = {}
-        self.shared: dict[Any, Any] = {}  # what users of one state compute once, by keys of their own
+        self.shared: dict[Any, Any] = {}  # results shared by constraints in this state, by key
 
     def on_joints(self, terms: Sequence[tuple[int, np.ndarray]], k: Any) -> Rows:
         """Return rows Σ c θ̈ = k on joint accelerations, from (joint index, c), c of shape (m, joint.nv)."""

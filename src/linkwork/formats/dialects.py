@@ -203,7 +203,9 @@ def _loop_joint(file: File, loop: Element) -> str:
     for end in ends:
         links.append(_link(file, end, "link"))
         zero = (0.0, 0.0, 0.0)
-        places.append(Pose.placed(*(end.numbers(key, 3, zero, largest=LARGEST) for key in ("xyz", "rpy"))))
+        places.append(
+            Pose.from_xyz_rpy(*(end.numbers(key, 3, zero, largest=LARGEST) for key in ("xyz", "rpy")))
+        )
     kind = joint_kind(loop, loop.word("type"), file.notes)
     return _add_loop(file, loop, _name(loop), kind, links, places)
 
@@ -304,7 +306,7 @@ def _pose(joint: Element) -> Pose:
             "pose: degrees and quaternions are not supported; use roll, pitch and yaw in radians"
         )
     numbers = pose.numbers("", 6, (0.0,) * 6, largest=LARGEST)
-    return Pose.placed(numbers[:3], numbers[3:])
+    return Pose.from_xyz_rpy(numbers[:3], numbers[3:])
 
 
 def _axis(joint: Element, tag: str, zero: dict[str, Pose], J: Pose) -> np.ndarray:

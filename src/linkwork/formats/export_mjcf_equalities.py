@@ -57,7 +57,7 @@ class Equalities:
                 one, two = (self.site(End(end.body, end.place.then(along))) for end in ends)
                 equality_name = self.names.new("equality", loop.name + suffix) if suffix else name
                 self.tag.add("connect", name=equality_name, site1=one, site2=two)
-        elif loop.acts:
+        elif loop.constrains:
             kind = type(loop.kind).__name__
             message = f"{kind} loops cannot be exported; expected Fixed, Spherical or Revolute"
             self.losses.lose("loops", f"loop {loop.name!r}: {message}")

@@ -53,7 +53,7 @@ def parts_of(kind: Joint, name: str) -> list[Part]:
     if isinstance(kind, Helical):
         return [Part("hinge", kind.unit, "", (0,)), Part("slide", kind.unit, "_slide", ())]
     if isinstance(kind, Planar):
-        x, y, z = np.asarray(kind.straightened()[1].R, dtype=float).T
+        x, y, z = np.asarray(kind.axis_aligned()[1].R, dtype=float).T
         return [Part("slide", x, "_x", (0,)), Part("slide", y, "_y", (1,)), Part("hinge", z, "_turn", (2,))]
     raise ModelError(f"joint {name!r}: MuJoCo does not support {type(kind).__name__} joints")
 

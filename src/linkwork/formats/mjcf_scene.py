@@ -10,7 +10,7 @@ from linkwork.formats.mjcf_names import filled, free_name
 from linkwork.formats.mjcf_process import Compiled
 from linkwork.formats.mjcf_reader import BALL, FREE, REFERENCE, Reader, place_of, unlimited
 from linkwork.mechanism import GROUND, Actuator, ContactPair, Geometry
-from linkwork.mechanism.actuator_laws import obstacle
+from linkwork.mechanism.actuator_laws import unsupported_reason
 from linkwork.mechanism.names import printable
 
 SHAPES = (
@@ -75,7 +75,7 @@ def _actuators(reader: Reader) -> None:
     c = reader.compiled
     for k, name in enumerate(c.names["actuator"]):
         actuator = _actuator(reader, k, name or f"actuator{k}")
-        problem = obstacle(actuator, reader.kinds)
+        problem = unsupported_reason(actuator, reader.kinds)
         if problem:
             reader.notes.missing(
                 f"{problem}: the actuator is ignored", f"actuator {printable(actuator.name)!r}"

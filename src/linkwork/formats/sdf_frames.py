@@ -105,7 +105,7 @@ def pose_of(element: Element | None) -> Pose:
     values = element.numbers("", 6, largest=LARGEST)
     degrees = element.attributes.get("degrees", "false") in ("true", "1")
     angles = [math.radians(x) for x in values[3:]] if degrees else list(values[3:])
-    return Pose.placed(values[:3], angles) if any(angles) else Pose.translation(np.array(values[:3]))
+    return Pose.from_xyz_rpy(values[:3], angles) if any(angles) else Pose.translation(np.array(values[:3]))
 
 
 def relative_to(element: Element | None) -> str:

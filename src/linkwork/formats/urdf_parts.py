@@ -79,7 +79,7 @@ def inertial(link: Element, notes: Notes) -> tuple[float, np.ndarray, np.ndarray
 def origin(element: Element, notes: Notes) -> Pose:
     """Return the pose of an element's <origin>."""
     xyz, rpy = place(element, notes)
-    return Pose.placed(xyz, rpy) if any(rpy) else Pose.translation(np.array(xyz))
+    return Pose.from_xyz_rpy(xyz, rpy) if any(rpy) else Pose.translation(np.array(xyz))
 
 
 def place(element: Element, notes: Notes) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -14,7 +14,7 @@ from linkwork.functions.engine.model_function import model_function
 from linkwork.functions.kinematics import frame_jacobian
 from linkwork.joints import Free, Spherical
 from linkwork.mechanism import Actuator, PlacedJoint
-from linkwork.mechanism.actuator_laws import force, has_dynamics, obstacle
+from linkwork.mechanism.actuator_laws import force, has_dynamics, unsupported_reason
 from linkwork.mechanism.names import did_you_mean, join_names, printable
 from linkwork.model import GROUND, Model
 from linkwork.sko.prepare.trees import tree
@@ -42,7 +42,7 @@ def select_actuators(model: Model, actuators: Any = None) -> tuple[Actuator, ...
             else "actuators names no actuator"
         )
     kinds = {joint.name: joint.kind for joint in model.joints}
-    problems = [(actuator, obstacle(actuator, kinds)) for actuator in selected]
+    problems = [(actuator, unsupported_reason(actuator, kinds)) for actuator in selected]
     unsupported = [f"{actuator.name!r}: {problem}" for actuator, problem in problems if problem]
     if unsupported:
         raise ModelError(
@@ -167,7 +167,7 @@ def _of_ball_or_free_joint(joint: PlacedJoint, q: Any, actuator: Actuator) -> tu
     if isinstance(joint.kind, Spherical):
         turn = rotation.matrix(x)
         axis = turn.T @ np.array(gear[:3]) if in_parent else np.array(gear[:3])
-        turned = rotation.log(rotation.normalised(x))  # the same vector in the parent and in the child
+        turned = rotation.log(rotation.normalized(x))  # the same vector in the parent and in the child
         return sum(g * w for g, w in zip(gear[:3], turned)), {first + k: axis[k] for k in range(3)}
     assert isinstance(joint.kind, Free)
     turn = joint.place.R @ rotation.matrix(x[3:])  # of the body in the world

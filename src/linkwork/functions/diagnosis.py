@@ -28,9 +28,9 @@ from linkwork.mechanism.names import join_names, plain, printable
 from linkwork.model import Model
 from linkwork.model.report import (
     count,
-    gathered,
     is_of_inertias,
     massless_joints,
+    merge_similar,
     unsound_parts,
     unusual_parts,
 )
@@ -118,7 +118,10 @@ def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
     """
     if not isinstance(model, Model):
         raise ModelError(f"diagnose: expected a model, got {type(model).__name__}")
-    other_notes = [*_singular(model), *gathered(note for note in model.notes if not is_of_inertias(note))]
+    other_notes = [
+        *_singular(model),
+        *merge_similar(note for note in model.notes if not is_of_inertias(note)),
+    ]
     unsound = unsound_parts(model)
     unsolvable = [line for line in _unsolvable(model) if line not in unsound]
     problems = [*unsound, *unsolvable]

@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.constrained.massless import check_motions
-from linkwork.algorithms.constrained.spanning_dynamics import dense_work, spanning_dynamics, spanning_obstacle
+from linkwork.algorithms.constrained.spanning_dynamics import (
+    dense_work,
+    spanning_dynamics,
+    unsupported_reason,
+)
 from linkwork.algorithms.tree import forward_dynamics as forward
 from linkwork.algorithms.tree import inverse_dynamics as inverse
 from linkwork.constraints import loop_constraints
@@ -76,7 +80,7 @@ def _is_spanning_candidate(model: Model, min_work: int) -> bool:
     """
     if isinstance(model, Tree) or model.constrained_loops or dense_work(model) < min_work:
         return False
-    return spanning_obstacle(model.nominal) is None
+    return unsupported_reason(model.nominal) is None
 
 
 def _needs_spanning_tree(model: Model) -> bool:
@@ -166,7 +170,7 @@ def forward_dynamics(
         return (result[0], *result[2:]) if details else result[0]
     check_motions(model)
     if method == "spanning_tree" and not isinstance(model, Tree) and model.embedded:
-        reason = spanning_obstacle(model.nominal)
+        reason = unsupported_reason(model.nominal)
         if reason:
             raise ModelError(
                 f"forward_dynamics: method 'spanning_tree' is not possible: {reason}; use another, or "

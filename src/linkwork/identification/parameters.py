@@ -245,7 +245,7 @@ class Parameters:
 
 def _parts(model: Model, kind: str) -> list[str]:
     """Return the names of a kind's parameters, one for each part of the model that has some."""
-    of = KINDS[kind].of
+    of = KINDS[kind].owner_kind
     if of == "model":
         return [kind]
     if of == "velocity":
@@ -347,7 +347,7 @@ def _block(model: Model, name: str, entries: str | list[str]) -> Coordinates:
             "start from model.with_parameters({...}) with a friction above 0"
         )
     largest_step = _radius(model, who) if kind == "center" else np.inf
-    return maps.plain(name, tuple(selected_labels), nominal, places, KINDS[kind].least, largest_step)
+    return maps.plain(name, tuple(selected_labels), nominal, places, KINDS[kind].minimum, largest_step)
 
 
 def _radius(model: Model, body: str) -> float:
@@ -361,7 +361,7 @@ def _radius(model: Model, body: str) -> float:
 
 def _labels(model: Model, kind: str, who: str, name: str) -> list[str]:
     """Return labels of all entries of a parameter."""
-    of = KINDS[kind].of
+    of = KINDS[kind].owner_kind
     if kind == "loop_placement":
         return [f"{name}.{end}.{axis}" for end in ("predecessor", "successor") for axis in POSE]
     if kind in POSES:

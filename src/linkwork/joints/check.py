@@ -271,13 +271,13 @@ class _Check:
             )
             self.agree("difference", "the inverse of integrate", self.S(q) @ v_back, self.S(q) @ (size * v))
             chord = self.numbers("chord", kind.chord(q, moved(size)), (kind.nv,))
-            straight = self.numbers("straight", kind.straight(chord), (kind.nv,))
-            self.agree("chord", "straight(chord(q0, q1)) = difference(q0, q1)", straight, v_back)
+            velocity = self.numbers("chord_to_velocity", kind.chord_to_velocity(chord), (kind.nv,))
+            self.agree("chord", "chord_to_velocity(chord(q0, q1)) = difference(q0, q1)", velocity, v_back)
             numeric = self.numbers("numeric_integrate", kind.numeric_integrate(q, size * v), (kind.nq,))
             self.agree("numeric_integrate", "the result of integrate", numeric, moved(size))
 
     def descriptions(self, v: np.ndarray) -> None:
-        """Check `units`, `numeric_motion`, `straightened` and `symmetry` against transform and subspace."""
+        """Check `units`, `numeric_motion`, `axis_aligned` and `symmetry` against transform and subspace."""
         kind = self.kind
         q = self.q
         T = self.pose(self.q)
@@ -289,18 +289,18 @@ class _Check:
             "numeric_motion", "R and p of transform", np.column_stack([R, p]), np.column_stack([T.R, T.p])
         )
         self.agree("numeric_motion", "the result of subspace", S, self.S(q))
-        straight, C = kind.straightened()
-        aligned = _Check(straight, q)
-        if straight is not kind:
+        aligned_joint, C = kind.axis_aligned()
+        aligned = _Check(aligned_joint, q)
+        if aligned_joint is not kind:
             moved = C.then(aligned.pose(q)).then(C.inverse())
             self.agree(
-                "straightened", "transform(q) = C straight.transform(q) C⁻¹", moved.matrix(), T.matrix()
+                "axis_aligned", "transform(q) = C aligned.transform(q) C⁻¹", moved.matrix(), T.matrix()
             )
             aligned.motion(v)
-            self.agree("straightened", "an equal rate(q, v)", straight.rate(q, v), kind.rate(q, v))
-        shifts, turn, phase = straight.symmetry()
+            self.agree("axis_aligned", "an equal rate(q, v)", aligned_joint.rate(q, v), kind.rate(q, v))
+        shifts, turn, phase = aligned_joint.symmetry()
         commuting = [Pose.translation(0.7 * np.eye(3)[k]) for k in shifts]
-        commuting += [] if turn is None else [Pose.turned(turn, 0.7)]
+        commuting += [] if turn is None else [Pose.rotation_about(turn, 0.7)]
         for C in commuting:
             moved_after = aligned.pose(q).then(C)
             moved_before = C.then(aligned.pose(q))
@@ -312,7 +312,7 @@ class _Check:
             self.agree(
                 "symmetry",
                 "T(q) C = T(q + phase)",
-                aligned.pose(q).then(Pose.turned(turn, 0.7)).matrix(),
+                aligned.pose(q).then(Pose.rotation_about(turn, 0.7)).matrix(),
                 shifted.matrix(),
             )
 

@@ -63,7 +63,7 @@ class Row:
 
 
 class ClosingError:
-    """Closure error of a joint and its Jacobian over floats, each row as linear as possible.
+    """Closure error of a joint and its Jacobian over floats, for Newton iterations far from closed states.
 
     Translations are those of `Row.residual`; for a rod, the difference of lengths. Angles are rotation
     vectors (logarithms on SO(3)): of the rotation that aligns a shared axis of both frames or, if no rotation
@@ -132,7 +132,7 @@ def _axis_error(
     cosine_gradient = cross_matrix @ axis
     s = math.sqrt(float(cosine_gradient @ cosine_gradient))
     angle = math.atan2(s, c)
-    if s < 1e-9 and c < 0.0:  # opposite axis: every direction leads back
+    if s < 1e-9 and c < 0.0:  # opposite axis: any direction reduces the error
         return np.array([math.pi, *[0.0] * (len(components) - 1)]), component_rates @ w
     if angle < 1e-3:
         scale = slope = 1.0 + angle * angle / 6.0

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.joints.closure import Row, no_translation, parallel_axes
-from linkwork.joints.joint import AxisJoint, Joint, Symmetry, angle_about, columns, turned_about
+from linkwork.joints.joint import AxisJoint, Joint, Symmetry, angle_about, axis_rotation, columns
 from linkwork.joints.prismatic import Prismatic
 from linkwork.joints.revolute import Revolute
 from linkwork.spatial import Pose
@@ -30,7 +30,7 @@ class Cylindrical(AxisJoint):
         return Revolute(self.axis), Prismatic(self.axis)
 
     def transform(self, q: np.ndarray) -> Pose:
-        return Pose.translation(self.unit * q[1]).then(turned_about(self.unit, q[0]))
+        return Pose.translation(self.unit * q[1]).then(axis_rotation(self.unit, q[0]))
 
     def coordinates_of(self, pose: Pose) -> np.ndarray:
         return np.array([angle_about(self.unit, pose.R), product(self.unit, pose.p)])

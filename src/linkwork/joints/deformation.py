@@ -11,7 +11,7 @@ from linkwork.joints.joint import Joint
 from linkwork.spatial import Pose, cross, is_zero, skew
 from linkwork.spatial.constants import frozen, product, set_frozen
 from linkwork.spatial.modal import ModalIntegrals
-from linkwork.spatial.pose import Turn
+from linkwork.spatial.pose import ElementaryRotation
 
 
 @final
@@ -136,7 +136,7 @@ class ModeShape(Joint):
         R[i, j] = -s
         R[j, i] = s
         R[j, j] = c
-        return Pose(R, p, Turn(np.eye(3), k, c, s))
+        return Pose(R, p, ElementaryRotation(np.eye(3), k, c, s))
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
         a, d = self._half_turn(q)

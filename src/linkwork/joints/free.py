@@ -43,16 +43,16 @@ class Free(Joint):
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the end of the screw motion with constant v during one unit of time."""
         moved = self.transform(q).R @ rotation.screw(v[:3], v[3:])
-        turned = rotation.normalised(rotation.multiply(rotation.scaled(q[3:]), rotation.exp(v[:3])))
+        turned = rotation.normalized(rotation.multiply(rotation.scaled(q[3:]), rotation.exp(v[:3])))
         return np.array([*(q[:3] + moved), *turned])
 
-    def turning(self, v: np.ndarray) -> np.ndarray:
+    def rotating_axes_term(self, v: np.ndarray) -> np.ndarray:
         return np.array([0.0, 0.0, 0.0, *cross(v[:3], v[3:])], dtype=object)
 
-    def straight(self, v: np.ndarray) -> np.ndarray:
+    def chord_to_velocity(self, v: np.ndarray) -> np.ndarray:
         return np.array([*v[:3], *rotation.screw_inverse(v[:3], v[3:])])
 
-    def turned(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def in_moved_axes(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
         return np.array([*v[:3], *(rotation.matrix(rotation.exp(motion[:3])).T @ v[3:])])
 
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:

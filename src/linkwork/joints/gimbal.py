@@ -28,7 +28,9 @@ class Gimbal(Joint):
         return Revolute((0.0, 0.0, 1.0)), Revolute((0.0, 1.0, 0.0)), Revolute((1.0, 0.0, 0.0))
 
     def transform(self, q: np.ndarray) -> Pose:
-        return Pose.turned(2, q[0]).then(Pose.turned(1, q[1])).then(Pose.turned(0, q[2]))
+        return (
+            Pose.rotation_about(2, q[0]).then(Pose.rotation_about(1, q[1])).then(Pose.rotation_about(0, q[2]))
+        )
 
     def coordinates_of(self, pose: Pose) -> np.ndarray:
         R = pose.R

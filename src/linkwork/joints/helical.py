@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.joints.joint import AxisJoint, Symmetry, angle_about, columns, turned_about
+from linkwork.joints.joint import AxisJoint, Symmetry, angle_about, axis_rotation, columns
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product, real_or_nan
 
@@ -35,7 +35,7 @@ class Helical(AxisJoint):
         return Symmetry((self.coordinate,), self.coordinate)
 
     def transform(self, q: np.ndarray) -> Pose:
-        return Pose.translation(self.unit * (self.pitch * q[0])).then(turned_about(self.unit, q[0]))
+        return Pose.translation(self.unit * (self.pitch * q[0])).then(axis_rotation(self.unit, q[0]))
 
     def coordinates_of(self, pose: Pose) -> np.ndarray:
         if self.pitch == 0.0:

@@ -46,7 +46,7 @@ class Joint(ABC):
     nv: ClassVar[int]
     # Whether the joint can be in the spanning tree.
     tree: ClassVar[bool] = True
-    # Springs that have a potential: one for "each" velocity, "equal" ones around neutral, or "none".
+    # Springs that have a potential: one for "each" velocity, "equal" stiffness around neutral, or "none".
     springs: ClassVar[str] = "each"
     # Number of coordinates of another joint that move this one; see `PlacedJoint.follows`.
     followed: ClassVar[int] = 0
@@ -124,16 +124,16 @@ class Joint(ABC):
         """Short names of the velocities, (nv,)."""
         return tuple(map(str, range(self.nv)))
 
-    def straightened(self) -> tuple[Joint, Pose]:
-        """Return a joint of this kind along coordinate axes, and the constant pose C of its frames.
+    def axis_aligned(self) -> tuple[Joint, Pose]:
+        """Return a joint of this kind along a coordinate axis, and the constant pose C of its frames.
 
-        transform(q) = C · straight.transform(q) · C⁻¹. Bodies described in the aligned frames give shorter
+        transform(q) = C · aligned.transform(q) · C⁻¹. Bodies described in the aligned frames give shorter
         programs.
         """
         return self, Pose.identity()
 
     def symmetry(self) -> Symmetry:
-        """Return displacements that commute with this joint; called for straightened joints only."""
+        """Return displacements that commute with this joint; called for `axis_aligned` joints only."""
         return Symmetry()
 
     def partition(self) -> tuple[Joint, ...]:
@@ -171,19 +171,22 @@ class Joint(ABC):
         """Return the retraction of v at q, (nq,): constant v integrated over one unit of time."""
         return q + v
 
-    def turning(self, v: np.ndarray) -> np.ndarray | None:
-        """Return the correction of v̇ for axes that rotate with the child, (nv,), or None if they do not.
+    def rotating_axes_term(self, v: np.ndarray) -> np.ndarray | None:
+        """Return the term of v̇ due to axes that rotate with the child, (nv,), or None if they do not rotate.
 
-        Added to v̇, it gives the rates in fixed axes. See `straight` and `turned`.
+        v̇ plus this term is the rate of the velocity in fixed axes: ω × v of a free joint's linear velocity.
         """
         return None
 
-    def straight(self, v: np.ndarray) -> np.ndarray:
-        """Return the argument of `integrate` that ends where v in fixed axes leads in unit time, (nv,)."""
+    def chord_to_velocity(self, v: np.ndarray) -> np.ndarray:
+        """Return the constant velocity whose `integrate` gives the displacement v of `chord`, (nv,)."""
         return v
 
-    def turned(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return v, given in axes before a motion, in the axes after it, (nv,)."""
+    def in_moved_axes(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return a velocity v, given in the axes before `motion`, in those after it, (nv,).
+
+        `motion`, (nv,), is an argument of `integrate`.
+        """
         return v
 
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
@@ -191,7 +194,10 @@ class Joint(ABC):
         return q1 - q0
 
     def chord(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-        """Return the v in fixed axes that leads from q0 to q1, (nv,); `difference` is `straight` of it."""
+        """Return the displacement from q0 to q1 in the axes at q0, (nv,).
+
+        `chord_to_velocity` maps it to `difference(q0, q1)`.
+        """
         return self.difference(q0, q1)
 
     def units(self, length: float) -> np.ndarray:
@@ -263,10 +269,10 @@ class AxisJoint(Joint):
 
     @property
     def coordinate(self) -> int:
-        """The index of the coordinate axis along which the axis of a straightened joint lies."""
+        """The index of the coordinate axis along which the axis of an `axis_aligned` joint lies."""
         return int(np.argmax(np.abs(self.unit)))
 
-    def straightened(self) -> tuple[Joint, Pose]:
+    def axis_aligned(self) -> tuple[Joint, Pose]:
         if is_coordinate(self.unit):
             return self, Pose.identity()
         return replace(self, axis=(0.0, 0.0, 1.0)), aligned(self.unit)  # type: ignore[type-var]
@@ -301,13 +307,13 @@ def is_coordinate(unit: np.ndarray) -> bool:
     return int(np.count_nonzero(unit)) == 1
 
 
-def turned_about(axis: np.ndarray, angle: Any) -> Pose:
+def axis_rotation(axis: np.ndarray, angle: Any) -> Pose:
     """Return a rotation about a constant unit axis by an angle [rad]."""
     k = int(np.argmax(np.abs(axis)))
     if is_coordinate(axis):
-        return Pose.turned(k, float(axis[k]) * angle)
+        return Pose.rotation_about(k, float(axis[k]) * angle)
     frame = aligned(axis)  # its z is the axis
-    return frame.then(Pose.turned(2, angle)).then(frame.inverse())
+    return frame.then(Pose.rotation_about(2, angle)).then(frame.inverse())
 
 
 def aligned(axis: np.ndarray) -> Pose:

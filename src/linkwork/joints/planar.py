@@ -29,7 +29,7 @@ class Planar(AxisJoint):
     components = ("vx", "vy", "wz")
     springs = "none"
 
-    def straightened(self) -> tuple[Joint, Pose]:
+    def axis_aligned(self) -> tuple[Joint, Pose]:
         if self.axis == (0.0, 0.0, 1.0):
             return self, Pose.identity()
         k = int(np.argmax(self.axis))
@@ -43,17 +43,17 @@ class Planar(AxisJoint):
         return Symmetry((2,))
 
     def transform(self, q: np.ndarray) -> Pose:
-        _, plane = self.straightened()
-        moved = Pose.translation(np.array([q[0], q[1], 0.0])).then(Pose.turned(2, q[2]))
+        _, plane = self.axis_aligned()
+        moved = Pose.translation(np.array([q[0], q[1], 0.0])).then(Pose.rotation_about(2, q[2]))
         return moved if self.axis == (0.0, 0.0, 1.0) else plane.then(moved).then(plane.inverse())
 
     def coordinates_of(self, pose: Pose) -> np.ndarray:
-        _, plane = self.straightened()
+        _, plane = self.axis_aligned()
         moved = plane.inverse().then(pose).then(plane)
         return np.array([moved.p[0], moved.p[1], angle_about(np.array([0.0, 0.0, 1.0]), moved.R)])
 
     def subspace(self, q: np.ndarray) -> np.ndarray:
-        x, y, z = self.straightened()[1].R.T
+        x, y, z = self.axis_aligned()[1].R.T
         zero = np.zeros(3)
         return columns((zero, x), (zero, y), (z, zero))
 
@@ -68,16 +68,16 @@ class Planar(AxisJoint):
         s, c = sincos(q[2] + half)
         return np.array([q[0] + k * (c * v[0] - s * v[1]), q[1] + k * (s * v[0] + c * v[1]), q[2] + v[2]])
 
-    def turning(self, v: np.ndarray) -> np.ndarray:
+    def rotating_axes_term(self, v: np.ndarray) -> np.ndarray:
         return np.array([-v[2] * v[1], v[2] * v[0], 0.0], dtype=object)
 
-    def straight(self, v: np.ndarray) -> np.ndarray:
+    def chord_to_velocity(self, v: np.ndarray) -> np.ndarray:
         half = 0.5 * v[2]
         s, c = sincos(half)
         k = 1.0 / sinc(half)
         return np.array([k * (c * v[0] + s * v[1]), k * (c * v[1] - s * v[0]), v[2]])
 
-    def turned(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def in_moved_axes(self, motion: np.ndarray, v: np.ndarray) -> np.ndarray:
         s, c = sincos(motion[2])
         return np.array([c * v[0] + s * v[1], c * v[1] - s * v[0], v[2]])
 

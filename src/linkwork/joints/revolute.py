@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from linkwork.joints.closure import Row, no_translation, parallel_axes
-from linkwork.joints.joint import AxisJoint, Symmetry, angle_about, columns, turned_about
+from linkwork.joints.joint import AxisJoint, Symmetry, angle_about, axis_rotation, columns
 from linkwork.lazy import cached_property
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import frozen
@@ -30,7 +30,7 @@ class Revolute(AxisJoint):
         return Symmetry((self.coordinate,), self.coordinate, self.axis[self.coordinate])
 
     def transform(self, q: np.ndarray) -> Pose:
-        return turned_about(self.unit, q[0])
+        return axis_rotation(self.unit, q[0])
 
     def coordinates_of(self, pose: Pose) -> np.ndarray:
         return np.array([angle_about(self.unit, pose.R)])

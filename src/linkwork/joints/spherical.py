@@ -38,7 +38,7 @@ class Spherical(Joint):
         return 0.5 * rotation.multiply(q, np.array([*v, 0.0]))
 
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return rotation.normalised(rotation.multiply(rotation.scaled(q), rotation.exp(v)))
+        return rotation.normalized(rotation.multiply(rotation.scaled(q), rotation.exp(v)))
 
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         return rotation.log(rotation.between(q0, q1))

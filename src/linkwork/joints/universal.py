@@ -26,7 +26,7 @@ class Universal(Joint):
         return Revolute((1.0, 0.0, 0.0)), Revolute((0.0, 1.0, 0.0))
 
     def transform(self, q: np.ndarray) -> Pose:
-        return Pose.turned(0, q[0]).then(Pose.turned(1, q[1]))
+        return Pose.rotation_about(0, q[0]).then(Pose.rotation_about(1, q[1]))
 
     def coordinates_of(self, pose: Pose) -> np.ndarray:
         R = pose.R

@@ -127,7 +127,7 @@ class ClusterAnalysis:
                 f"{self.limits.cluster}: {self.limits.raised('cluster')}"
             )
 
-    def held(self, group: Group) -> Cluster:
+    def constrained_cluster(self, group: Group) -> Cluster:
         """Return the cluster of a group of constrained loops, with independent equations at closed states."""
         cluster = Cluster(tuple(group[0]), tuple(group[1]))
         self._check_size(cluster, "loops and couplings", len(cluster.constraints), LOOPS)

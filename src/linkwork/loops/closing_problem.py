@@ -236,6 +236,6 @@ def loop_length(model: Mechanism, constraint: LoopConstraint) -> float:
             largest = max(largest, *map(abs, at))
         meeting.append(at)
     total += math.dist(*meeting) if len(meeting) == 2 else 0.0
-    rod = sum(row.length or 0.0 for row in getattr(constraint, "every_row", ()))
+    rod = sum(row.length or 0.0 for row in getattr(constraint, "closure_rows", ()))
     total = 0.5 * (total + rod)
     return total if total > 1e-12 * largest else 0.0

@@ -70,7 +70,7 @@ def constrained_clusters(model: Mechanism, limits: Limits | None = None) -> tupl
     except ModelError:  # they can be closed, and that is enough
         analysis = ClusterAnalysis(model, limits)
         groups = find_families(model.joints, model.embedded)
-        return tuple(analysis.held(group) for group in groups if group[1])
+        return tuple(analysis.constrained_cluster(group) for group in groups if group[1])
 
 
 def _supports_of_groups(model: Mechanism, groups: list[Group]) -> tuple[list[list[int]], list[int | None]]:

@@ -71,7 +71,7 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
     Constraints that reach deep and span little come first, so that others find groups to attach to. The time
     is about linear in bodies and ends.
     """
-    acting = [c for c in constraints if c.acts]
+    acting = [c for c in constraints if c.constrains]
     tree = Ancestors([joint.parent for joint in joints])
     groups = _Groups(tree.parent)
     flexible = any(joint.follows is not None for joint in joints)

@@ -44,7 +44,7 @@ class LoopRows:
         self.loop = loop
         self.posture = posture
         self.signs = posture.moving(loop.successor.body) - posture.moving(loop.predecessor.body)
-        rows = loop.every_row
+        rows = loop.closure_rows
         self.count = len(rows)
         self.across = [i for i, row in enumerate(rows) if row.across is not None]
         self.lengths = [(i, row.length) for i, row in enumerate(rows) if row.length is not None]

@@ -47,7 +47,7 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
         sizes = []
         for constraint, row_indices in _shares(posture, cluster):
             K = constraint.equations(posture)[0][:, cluster.dependent].astype(float)
-            sizes += [np.sqrt(np.sum(K[constraint.alike(row)] ** 2, axis=0)) for row in row_indices]
+            sizes += [np.sqrt(np.sum(K[constraint.same_kind_rows(row)] ** 2, axis=0)) for row in row_indices]
         most = np.fmax(most, np.nan_to_num(np.array(sizes), nan=0.0, posinf=0.0).reshape(most.shape))
     return rounded_up(most)
 

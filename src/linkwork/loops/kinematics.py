@@ -45,7 +45,7 @@ def own_frame(joint: PlacedJoint, below: Pose) -> JointFrame:
 
     `below` is `C` of its parent.
     """
-    kind, C = joint.kind.straightened()
+    kind, C = joint.kind.axis_aligned()
     return JointFrame(kind, below.inverse().then(joint.place).then(C), 0.0, C)
 
 
@@ -81,7 +81,7 @@ class JointState:
             C = C.then(kind.transform(q).inverse())
         else:
             X = X.then(kind.transform(np.array([q[0] + phase, *q[1:]]) if phase else q))
-        turn = X.turn._replace(short=False) if precise and X.turn else X.turn
+        turn = X.turn._replace(double_angles=False) if precise and X.turn else X.turn
         self.X = Pose(X.R.astype(object), X.p.astype(object), turn)
         self.C = C
 

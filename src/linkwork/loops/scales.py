@@ -121,4 +121,4 @@ def length_of(model: Mechanism, bodies: Sequence[int], constraints: Sequence[Loo
 
 def _rows(constraint: LoopConstraint) -> list[Any]:
     """Return the equations of a loop joint; none for constraints between coordinates."""
-    return getattr(constraint, "every_row", [])
+    return getattr(constraint, "closure_rows", [])

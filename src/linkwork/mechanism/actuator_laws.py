@@ -19,9 +19,9 @@ from linkwork.mechanism.attached import Actuator
 GAINS = ("fixed", "affine", "muscle")
 BIASES = ("none", "affine", "muscle")
 DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
-CLOSED_FORM = ("none", "integrator", "filter", "filterexact")  # dynamics that `activation_at` knows
+CLOSED_FORM = ("none", "integrator", "filter", "filterexact")  # dynamics supported by `activation_at`
 TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site")
-MIN_DIVISOR = 1e-15  # MuJoCo's mjMINVAL, by which it divides at least
+MIN_DIVISOR = 1e-15  # lower bound of divisors: MuJoCo's mjMINVAL
 
 
 def has_dynamics(actuator: Actuator) -> bool:
@@ -29,7 +29,7 @@ def has_dynamics(actuator: Actuator) -> bool:
     return actuator.dynamics[0] != "none"
 
 
-def obstacle(actuator: Actuator, kinds: Mapping[str, Joint]) -> str:
+def unsupported_reason(actuator: Actuator, kinds: Mapping[str, Joint]) -> str:
     """Return the reason why the forces of an actuator are not computed, or "".
 
     `kinds` are the types of moving joints by name.
@@ -57,7 +57,7 @@ def obstacle(actuator: Actuator, kinds: Mapping[str, Joint]) -> str:
 
 def force(actuator: Actuator, length: Any, velocity: Any, control: Any, activation: Any = None) -> Any:
     """Return the force [N or N m], clamped to `force_range`."""
-    x = activation if has_dynamics(actuator) else within(control, actuator.control_range)
+    x = activation if has_dynamics(actuator) else clamp(control, actuator.control_range)
     kind, p = actuator.gain
     if kind == "muscle":
         gain = muscle_gain(actuator, length, velocity)
@@ -68,22 +68,22 @@ def force(actuator: Actuator, length: Any, velocity: Any, control: Any, activati
         bias = muscle_bias(actuator, length)
     else:
         bias = _padded(p)[0] + _affine(p, length, velocity) if kind == "affine" else 0.0
-    return within(gain * x + bias, actuator.force_range)
+    return clamp(gain * x + bias, actuator.force_range)
 
 
 def next_activation(actuator: Actuator, control: Any, activation: Any, dt: float) -> Any:
     """Return the activation after a step of dt [s] with constant control, clamped to `activation_range`."""
     kind, p = actuator.dynamics
-    u = within(control, actuator.control_range)
+    u = clamp(control, actuator.control_range)
     p = _padded(p)
     if kind == "none":
         return activation
     if kind == "filterexact":
-        slow = max(MIN_DIVISOR, p[0])
-        new = activation + (u - activation) / slow * slow * (1.0 - math.exp(-dt / slow))
+        tau = max(MIN_DIVISOR, p[0])  # time constant [s]
+        new = activation + (u - activation) / tau * tau * (1.0 - math.exp(-dt / tau))
     else:
         new = activation + dt * _rate(kind, p, u, activation)
-    return within(new, actuator.activation_range)
+    return clamp(new, actuator.activation_range)
 
 
 def activation_at(actuator: Actuator, control: Any, start: Any, t: Any) -> Any:
@@ -92,14 +92,14 @@ def activation_at(actuator: Actuator, control: Any, start: Any, t: Any) -> Any:
     This is the exact solution for filters and integrators. That of muscles has no closed form.
     """
     kind, p = actuator.dynamics
-    u = within(control, actuator.control_range)
+    u = clamp(control, actuator.control_range)
     assert kind in CLOSED_FORM, kind
     if kind == "none":
         return start
     if kind == "integrator":
-        return within(start + t * u, actuator.activation_range)
+        return clamp(start + t * u, actuator.activation_range)
     decay = exp(-t / max(MIN_DIVISOR, _padded(p)[0]))
-    return within(u + (start - u) * decay, actuator.activation_range)
+    return clamp(u + (start - u) * decay, actuator.activation_range)
 
 
 def _rate(kind: str, p: tuple[float, ...], u: Any, activation: Any) -> Any:
@@ -108,25 +108,25 @@ def _rate(kind: str, p: tuple[float, ...], u: Any, activation: Any) -> Any:
     if kind == "filter":
         return (u - activation) / max(MIN_DIVISOR, p[0])
     # a muscle
-    u = within(u, (0.0, 1.0))
-    a = within(activation, (0.0, 1.0))
-    rise = p[0] * (0.5 + 1.5 * a)
-    fall = p[1] / (0.5 + 1.5 * a)
-    more = u - activation
+    u = clamp(u, (0.0, 1.0))
+    a = clamp(activation, (0.0, 1.0))
+    tau_rise = p[0] * (0.5 + 1.5 * a)  # time constants [s]
+    tau_fall = p[1] / (0.5 + 1.5 * a)
+    excess = u - activation
     if p[2] < MIN_DIVISOR:
-        slow = where(more > 0.0, rise, fall)
+        tau = where(excess > 0.0, tau_rise, tau_fall)
     else:
-        slow = fall + (rise - fall) * _smooth_step(more / p[2] + 0.5)
-    return more / maximum(MIN_DIVISOR, slow)
+        tau = tau_fall + (tau_rise - tau_fall) * _smooth_step(excess / p[2] + 0.5)
+    return excess / maximum(MIN_DIVISOR, tau)
 
 
 def _smooth_step(x: Any) -> Any:
     """Return a smooth step from 0 at 0 to 1 at 1, with two continuous derivatives."""
-    x = within(x, (0.0, 1.0))
+    x = clamp(x, (0.0, 1.0))
     return x * x * x * (3.0 * x * (2.0 * x - 5.0) + 10.0)
 
 
-def within(x: Any, bounds: tuple[float, float]) -> Any:
+def clamp(x: Any, bounds: tuple[float, float]) -> Any:
     """Return x clamped to bounds, which may be infinite."""
     low, high = bounds
     if low > -math.inf:

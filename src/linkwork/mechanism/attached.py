@@ -1,4 +1,4 @@
-"""Data attached to a mechanism by files: keyframes, actuators, shapes and contact pairs."""
+"""Data that files attach to a mechanism: keyframes, actuators, shapes and contact pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IDENTITY = Pose.identity().frozen()
 
 
 class Named(Mapping[str, T], Generic[T]):
-    """Values by name, in the order of a file; they cannot be changed."""
+    """Immutable mapping of values by name, in the order of the file."""
 
     __slots__ = ("_items",)
     _items: dict[str, T]
@@ -59,9 +59,9 @@ class Named(Mapping[str, T], Generic[T]):
 
 
 class Keyframe(NamedTuple):
-    """A state that a file names: q, (nq,), and the velocities v of all joints of the tree, (nv_spanning,).
+    """A named state of a file: q, (nq,), and the velocities v of all joints of the tree, (nv_spanning,).
 
-    It is as the file gives it: loops may be open by what its digits leave.
+    Numbers are those of the file, so loops may be open by their rounding.
     """
 
     q: np.ndarray
@@ -93,22 +93,22 @@ class Actuator:
     length: float = 0.0  # at the model's coordinates 0 [m or rad]
     activation_range: tuple[float, float] = (-np.inf, np.inf)
     length_range: tuple[float, float] = (0.0, 0.0)  # of a muscle [m or rad]
-    acceleration: float = 0.0  # that a force of 1 makes, by which strengths of muscles are scaled
-    enabled: bool = True  # without, its force is zero
-    unread: str = ""  # what of it is not kept, so that its force is not known
+    acceleration: float = 0.0  # caused by unit force at the file's start; scales the strength of muscles
+    enabled: bool = True  # if False, the force is zero
+    unread: str = ""  # elements that are not stored, without which the force is unknown
 
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """A shape on a body, for pictures and for contact: kept as data, and never opened where it is a file.
+    """A shape on a body, for visualization and contact. Mesh files are stored by name and not opened.
 
     `size` [m]: of a box, its three edges; of a sphere, its radius; of a cylinder or capsule, radius and
     length (of the straight part) along z; of an ellipsoid, three radii; of a plane, half its edges, 0 for
     infinite; of a height field, its edges along x and y. A hull is the smallest convex shape around its
     `vertices` [m], (n, 3). A height field has `heights` [m], (rows, columns), rows along y and columns along
     x. A mesh is the file `mesh`, as the model's file writes it (MJCF: below its `meshdir`), times `scale`.
-    `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction. Geometries are equal
-    if all of this is; `link` is where a builder, or `Contacts`, puts it, and `place` its pose there.
+    `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction. `link` is the link
+    to which a builder or `Contacts` attaches the shape, and `place` its pose there; `link` is not compared.
     """
 
     name: str
@@ -151,11 +151,11 @@ class Geometry:
 
 @dataclass(frozen=True)
 class ContactPair:
-    """Two shapes, by name, that may touch, with friction of their own; or two bodies that may not."""
+    """Two shapes, by name, with contact parameters of their own; or two bodies excluded from contact."""
 
     first: str
     second: str
-    excluded: bool = False  # then both are bodies, whose shapes never touch one another
+    excluded: bool = False  # both names are then those of bodies
     friction: tuple[float, ...] = ()
     condim: int = 3
     margin: float = 0.0

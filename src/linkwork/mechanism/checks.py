@@ -41,12 +41,12 @@ def numbers(label: str, values: Any, n: int, *, finite: bool = True) -> tuple[fl
     return result
 
 
-def placed(label: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
+def checked_pose(label: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
     """Return the pose `place`, or the pose at `xyz` rotated by `rpy`, or raise ModelError."""
     position_and_angles = (*numbers(f"{label}: xyz", xyz, 3), *numbers(f"{label}: rpy", rpy, 3))
     if place is None:
         return (
-            Pose.placed(position_and_angles[:3], position_and_angles[3:])
+            Pose.from_xyz_rpy(position_and_angles[:3], position_and_angles[3:])
             if any(position_and_angles[3:])
             else Pose.translation(np.array(position_and_angles[:3]))
         )

@@ -59,5 +59,5 @@ class Coupling(LoopConstraint):
             K[0, posture.columns[joint].start + component] = coefficient
         return K, np.zeros(1, dtype=object)
 
-    def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
+    def content(self, index: Mapping[int, int], place_key: Callable[[End], Any]) -> Any:
         return tuple((index[k], component, x) for k, component, x in self.terms), self.offset

@@ -78,7 +78,7 @@ class ImplicitConstraint(LoopConstraint):
 
         return K, -jvp_of(speed, q, rate(q, rates))[1]
 
-    def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
+    def content(self, index: Mapping[int, int], place_key: Callable[[End], Any]) -> Any:
         return self.function, tuple(index[k] for k in self.joints)
 
 

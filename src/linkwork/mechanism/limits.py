@@ -11,26 +11,26 @@ from linkwork.spatial.constants import set_frozen
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on what is read from a file, so that a hostile one is refused within a few seconds and 500 MB.
+    """Limits on the size of files and models, by which hostile files are rejected within seconds and 500 MB.
 
-    Larger ones can be given: `lw.load(path, limits=lw.Limits(links=50_000))`. They never change what a file
-    means.
+    Raise them for large models: `lw.load(path, limits=lw.Limits(links=50_000))`. Limits do not change how a
+    file is interpreted.
     """
 
-    size: int = 64 * 2**20  # bytes of the file
-    elements: int = 250_000  # of XML, and attributes
+    size: int = 64 * 2**20  # of the file [bytes]
+    elements: int = 250_000  # XML elements and attributes
     links: int = 4_000
-    cluster: int = (
-        150  # bodies in one cluster of loops and couplings, unless these are explicit, as for mimic joints
-    )
-    closing: int = 50_000  # of loops: bodies plus equations, summed over all Newton steps
+    # bodies in one cluster of loops and couplings; couplings with explicit solutions, as mimic joints, are
+    # exempt
+    cluster: int = 150
+    closing: int = 50_000  # work of closing loops: bodies plus equations, summed over all Newton steps
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            most = getattr(self, field.name)
-            if isinstance(most, bool) or not isinstance(most, Integral) or most < 1:
-                raise ModelError(f"limits: {field.name}: expected an integer of at least 1, got {most!r}")
-            set_frozen(self, field.name, int(most))
+            limit = getattr(self, field.name)
+            if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
+                raise ModelError(f"limits: {field.name}: expected an integer of at least 1, got {limit!r}")
+            set_frozen(self, field.name, int(limit))
 
     def raised(self, name: str) -> str:
         """Return a hint on how to raise a limit."""

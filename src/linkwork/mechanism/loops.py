@@ -72,7 +72,7 @@ class Speeds(Protocol):
 
 
 class LoopConstraint(ABC):
-    """A frozen value: equations φ(q) = 0 between bodies or joints of the spanning tree."""
+    """Equations φ(q) = 0 between bodies or joints of the spanning tree, as a frozen value."""
 
     name: str
     linear: ClassVar[bool] = False  # K is constant and k zero
@@ -80,30 +80,30 @@ class LoopConstraint(ABC):
     @property
     @abstractmethod
     def bodies(self) -> tuple[int, ...]:
-        """The bodies that it constrains, by index; GROUND may be among them."""
+        """Indices of the constrained bodies; GROUND may be among them."""
 
     @property
     def ends(self) -> tuple[End, ...]:
-        """The frames on bodies that it constrains; none where it constrains joint coordinates."""
+        """The constrained frames on bodies; empty if joint coordinates are constrained."""
         return ()
 
     @property
-    def acts(self) -> bool:
+    def constrains(self) -> bool:
         """True if it removes degrees of freedom."""
         return True
 
     @property
     def coefficients(self) -> tuple[float, ...]:
-        """Its ratios between joints' velocities, where it has constant ones."""
+        """Constant coefficients of joint velocities, of linear couplings; otherwise empty."""
         return ()
 
     def with_independent_rows(
         self, rows: tuple[int, ...] | None, slack: tuple[float, ...] = ()
     ) -> LoopConstraint:
-        """Return a copy that uses only some equations where it is constrained; None for all.
+        """Return a copy whose constraint forces use only some equations; None for all.
 
-        Only loop joints distinguish. `slack`, (count,) [m or rad], bounds the residuals of equations whose
-        numbers have few digits.
+        Only loop joints can select equations; others return themselves. `slack`, (count,) [m or rad], bounds
+        the residuals of equations whose numbers are rounded.
         """
         return self
 
@@ -127,9 +127,9 @@ class LoopConstraint(ABC):
         return 0.0, where(total < np.inf, largest, total) if len(sizes) > 1 else largest
 
     def flipped_axes(self, posture: Posture) -> list[Any]:
-        """Return positive numbers for shared axes that are flipped.
+        """Return numbers that are positive for shared axes that are flipped.
 
-        A flipped axis is another assembly mode, which φ = 0 allows.
+        A flipped axis is another assembly mode, although φ = 0 holds.
         """
         return []
 
@@ -148,8 +148,8 @@ class LoopConstraint(ABC):
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return K, (count, width), and k, (count,); k is zero without speeds."""
 
-    def alike(self, row: int) -> list[int]:
-        """Return the equations of the same kind as one, which can be written along other axes together."""
+    def same_kind_rows(self, row: int) -> list[int]:
+        """Return the equations of the same kind as `row`: together they can be written along any axes."""
         return [row]
 
     def embedded(self, posture: Posture, row_indices: Sequence[int]) -> np.ndarray:
@@ -168,8 +168,8 @@ class LoopConstraint(ABC):
         return None
 
     @abstractmethod
-    def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
-        """Return all data that determine the equations, with bodies numbered by `index`."""
+    def content(self, index: Mapping[int, int], place_key: Callable[[End], Any]) -> Any:
+        """Return all data that determine the equations, with bodies by `index` and ends by `place_key`."""
 
 
 @final
@@ -177,20 +177,17 @@ class LoopConstraint(ABC):
 class Loop(LoopConstraint):
     """A loop joint between `predecessor` and `successor`, which the spanning tree already connects.
 
-    `independent_rows` are used where the loop is constrained: redundant equations cost time, and make
-    constraint forces ambiguous.
+    `independent_rows` are the equations used by constraint forces, None for all: redundant ones cost time and
+    make constraint forces ambiguous. `slack` are accepted residuals of equations with rounded numbers [m or
+    rad], one for each; empty if the equations are exact.
     """
 
     name: str
     kind: Joint
     predecessor: End
     successor: End
-    independent_rows: tuple[int, ...] | None = (
-        None  # its independent equations, without redundant ones; None: all
-    )
-    slack: tuple[
-        float, ...
-    ] = ()  # by what equations may miss, one number for each [m or rad]; (): they hold exactly
+    independent_rows: tuple[int, ...] | None = None
+    slack: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         set_frozen(self, "kind", frozen_joint(f"loop {self.name!r}", self.kind.frozen_for_loop))
@@ -200,8 +197,8 @@ class Loop(LoopConstraint):
         )
 
     @cached_property
-    def every_row(self) -> list[Row]:
-        """The equations of its kind."""
+    def closure_rows(self) -> list[Row]:
+        """The closure equations of its joint type."""
         return self.kind.closure()
 
     @property
@@ -213,35 +210,35 @@ class Loop(LoopConstraint):
         return self.predecessor, self.successor
 
     @property
-    def acts(self) -> bool:
-        return self.predecessor.body != self.successor.body and bool(self.every_row)
+    def constrains(self) -> bool:
+        return self.predecessor.body != self.successor.body and bool(self.closure_rows)
 
     def with_independent_rows(self, rows: tuple[int, ...] | None, slack: tuple[float, ...] = ()) -> Loop:
         return replace(self, independent_rows=rows, slack=slack)
 
     def count(self, joints: Sequence[PlacedJoint]) -> int:
-        return len(self.every_row)
+        return len(self.closure_rows)
 
     def residual(self, posture: Posture) -> np.ndarray:
         P = posture.frame(self.predecessor)
         F = posture.frame(self.successor)
         p = product(P.R.T, F.p - P.p)
         R = product(P.R.T, F.R)
-        return np.array([row.residual(R, p) for row in self.every_row])
+        return np.array([row.residual(R, p) for row in self.closure_rows])
 
     def gap(self, posture: Posture) -> tuple[Any, Any]:
         P = posture.frame(self.predecessor)
         F = posture.frame(self.successor)
-        return gap(self.every_row, product(P.R.T, F.R), product(P.R.T, F.p - P.p))
+        return gap(self.closure_rows, product(P.R.T, F.R), product(P.R.T, F.p - P.p))
 
     def flipped_axes(self, posture: Posture) -> list[Any]:
         R = product(posture.frame(self.predecessor).R.T, posture.frame(self.successor).R)
-        shared = {row.along: np.array(row.along) for row in self.every_row if row.oriented}
+        shared = {row.along: np.array(row.along) for row in self.closure_rows if row.oriented}
         return [0.5 - product(along, product(R, along)) for along in shared.values()]
 
     @cached_property
     def _closing_error(self) -> ClosingError:
-        return ClosingError(self.every_row)
+        return ClosingError(self.closure_rows)
 
     def closing_error(self, posture: Posture) -> tuple[np.ndarray, np.ndarray]:
         P = posture.frame(self.predecessor)
@@ -256,7 +253,7 @@ class Loop(LoopConstraint):
     def equations(self, posture: Posture, speeds: Speeds | None = None) -> tuple[np.ndarray, np.ndarray]:
         P = posture.frame(self.predecessor)
         F = posture.frame(self.successor)
-        rows = self.every_row
+        rows = self.closure_rows
         w, u = posture.relative_velocity(self.successor, self.predecessor, F.p)
         K = np.zeros((len(rows), posture.width), dtype=object)
         k: Any = np.zeros(len(rows), dtype=object)
@@ -276,11 +273,11 @@ class Loop(LoopConstraint):
             k[i] = -((product(c_v, dU) if row.across is None else product(c_w, dW)) + row.bias(P, F, W, U))
         return K, k
 
-    def alike(self, row: int) -> list[int]:
-        one = self.every_row[row]
+    def same_kind_rows(self, row: int) -> list[int]:
+        one = self.closure_rows[row]
         return [
             i
-            for i, r in enumerate(self.every_row)
+            for i, r in enumerate(self.closure_rows)
             if (r.across is None, r.length) == (one.across is None, one.length)
         ]
 
@@ -306,7 +303,7 @@ class Loop(LoopConstraint):
         W = np.array(b.w - a.w, dtype=object)
         U = np.array(b.v - a.v, dtype=object)
         axes = self._axes(P, row_indices)
-        for row, axis in axes:  # along these both ends move alike
+        for row, axis in axes:  # both ends have the same motion along these
             if axis is not None:
                 (U if row.across is None else W)[axis] = 0.0
         dW = b.dw - a.dw - cross(a.w, W)
@@ -327,7 +324,7 @@ class Loop(LoopConstraint):
         Three zero translations are zero along any three axes, and so are three rotations. Two translations
         are zero across a direction: if that is always a coordinate axis, as in a plane, along the two others.
         """
-        rows = [self.every_row[i] for i in row_indices]
+        rows = [self.closure_rows[i] for i in row_indices]
         shifts = [n for n, row in enumerate(rows) if row.across is None and row.length is None]
         turns = [n for n, row in enumerate(rows) if row.across is not None]
         axes: dict[int, int] = dict(zip(turns, range(3))) if len(turns) == 3 else {}
@@ -341,14 +338,14 @@ class Loop(LoopConstraint):
         return [(row, axes.get(n)) for n, row in enumerate(rows)]
 
     def wrench(self, row: int, P: Pose, F: Pose) -> np.ndarray:
-        moment, force = self.every_row[row].coefficients(P, F)
+        moment, force = self.closure_rows[row].coefficients(P, F)
         return np.concatenate([moment + cross(F.p, force), force])
 
-    def content(self, index: Mapping[int, int], there: Callable[[End], Any]) -> Any:
-        return self.kind, there(self.predecessor), there(self.successor)
+    def content(self, index: Mapping[int, int], place_key: Callable[[End], Any]) -> Any:
+        return self.kind, place_key(self.predecessor), place_key(self.successor)
 
 
 def rows_of(loop: Loop) -> list[Row]:
     """Return the independent equations of a loop joint."""
-    rows = loop.every_row
+    rows = loop.closure_rows
     return rows if loop.independent_rows is None else [rows[i] for i in loop.independent_rows]

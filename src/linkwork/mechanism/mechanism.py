@@ -28,11 +28,11 @@ class Mechanism(Protocol):
     @property
     def nv_spanning(self) -> int: ...
     @property
-    def start(
-        self,
-    ) -> tuple[float, ...] | None: ...  # where closing loops begins; None: at neutral coordinates
+    def start(self) -> tuple[float, ...] | None:
+        """Coordinates from which loops are closed; None for the neutral ones."""
+
     @property
-    def tolerance(
-        self,
-    ) -> float | None: ...  # what redundant equations of loops may miss by, relative to a loop's length
+    def tolerance(self) -> float | None:
+        """Accepted residual of redundant loop equations, relative to the length of the loop."""
+
     def tree_neutral(self) -> np.ndarray: ...

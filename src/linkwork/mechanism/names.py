@@ -5,17 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-COMPARED = 1000  # names at most, and characters of them below: to compare takes long
+# Bounds on the names compared for suggestions, since a comparison takes long.
+MAX_COMPARED_NAMES = 1000
 MAX_COMPARED_LENGTH = 100
 
 
-def printable(text: object, longest: int | None = 120) -> str:
+def printable(text: object, max_length: int | None = 120) -> str:
     """Return text on one line of limited length without control characters.
 
-    Unprintable characters (controls, marks of direction, characters of no width) are escaped as by `repr`.
+    Unprintable characters (control, direction and zero-width characters) are escaped as by `repr`.
     """
     full = str(text)
-    clipped = full if longest is None or len(full) <= longest else f"{full[: longest - 3]}..."
+    clipped = full if max_length is None or len(full) <= max_length else f"{full[: max_length - 3]}..."
     return (
         clipped
         if clipped.isprintable()
@@ -28,9 +29,9 @@ def plain(text: object) -> str:
     return printable(text, None)
 
 
-def join_names(words: Sequence[str], most: int = 8) -> str:
+def join_names(words: Sequence[str], limit: int = 8) -> str:
     """Return the first names and the number of remaining ones."""
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+    return ", ".join(words[:limit]) + (f" and {len(words) - limit} more" if len(words) > limit else "")
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -38,7 +39,9 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     close: list[str] = []
     if isinstance(name, str) and len(name) < MAX_COMPARED_LENGTH:
         names = [
-            word for word, _ in zip(dict.fromkeys(known), range(COMPARED)) if len(word) < MAX_COMPARED_LENGTH
+            word
+            for word, _ in zip(dict.fromkeys(known), range(MAX_COMPARED_NAMES))
+            if len(word) < MAX_COMPARED_LENGTH
         ]
         close = difflib.get_close_matches(name, names, n=3)
     return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""

@@ -13,8 +13,8 @@ from linkwork.mechanism.checks import frozen_joint
 from linkwork.spatial import Inertia, Pose
 from linkwork.spatial.constants import set_frozen
 
-WORLD = "world"  # the name of what does not move
-GROUND = -1  # its index, where bodies are counted
+WORLD = "world"  # name of the fixed frame
+GROUND = -1  # body index of the world
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,10 @@ class PlacedJoint:
     stiffness: tuple[float, ...] = ()
     rest: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
-    # in a loop: whether its velocities, or each of them, are chosen as independent; None leaves the choice
-    # open
+    # in a loop: whether its velocities, or each of them, are independent; None: chosen by the analysis
     independent: bool | tuple[bool | None, ...] | None = None
-    follows: int | None = (
-        None  # the flexible body whose modal coordinates move it; it has none of its own then
-    )
-    base: str = field(
-        default="", compare=False
-    )  # on the ground: the link fixed to the world that holds it, or the world
+    follows: int | None = None  # the flexible body whose modal coordinates move it, in place of its own
+    base: str = field(default="", compare=False)  # for joints on the ground: the fixed link or world it is on
 
     def __post_init__(self) -> None:
         set_frozen(self, "kind", frozen_joint(f"joint {self.name!r}", self.kind.frozen))
@@ -131,7 +126,7 @@ class PlacedJoint:
         return self.kind.nv
 
     def times(self, factor: float) -> PlacedJoint:
-        """Return a copy in another unit of mass."""
+        """Return a copy with damping, stiffness and armature in another unit of mass."""
         damping, stiffness, armature = (
             tuple(factor * x for x in each) for each in (self.damping, self.stiffness, self.armature)
         )

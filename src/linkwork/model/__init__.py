@@ -1,4 +1,4 @@
-"""Models: frozen descriptions of mechanisms, made by a builder, and summarised by a report."""
+"""Models: frozen descriptions of mechanisms, created by a builder."""
 
 from linkwork.mechanism import GROUND, WORLD, Body, Frame, PlacedJoint
 from linkwork.mechanism.limits import Limits

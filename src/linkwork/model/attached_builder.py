@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.mechanism import GROUND, WORLD, Actuator, ContactPair, Geometry, Keyframe, Named, PlacedJoint
 from linkwork.mechanism.attached import SHAPES
-from linkwork.mechanism.checks import check_name, numbers, placed
+from linkwork.mechanism.checks import check_name, checked_pose, numbers
 from linkwork.mechanism.names import did_you_mean
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import frozen
@@ -54,15 +54,34 @@ class AttachedBuilder:
         place: Pose | None = None,
         **more: Any,
     ) -> Self:
-        """Return a shape on a link or the world: a `Geometry` whose `link` says where, or its name, shape and
-        size, and its place.
+        """Add a shape on a link or the world.
 
-        `more` are other words of `Geometry`: friction, condim, contype, conaffinity, margin, rgba, visual,
-        collision, vertices, heights. Its `body` is found by `build`.
+        Parameters
+        ----------
+        geometry : Geometry or str
+            The shape, attached to its `link`; or the name of a shape with the properties below.
+        shape : str
+            Kind of shape: "point", "sphere", "capsule", "box", "ellipsoid", "cylinder", "hull", "plane",
+            "heightfield" or "mesh".
+        size : float or sequence of float
+            Dimensions [m], as in `Geometry`.
+        link : str
+            Link that carries the shape, or "world".
+        xyz, rpy : sequence of float, shape (3,)
+            Position [m] and roll, pitch, yaw [rad] in the link frame.
+        place : Pose, optional
+            Pose in the link frame, instead of `xyz` and `rpy`.
+        **more
+            Other attributes of `Geometry`: friction, condim, contype, conaffinity, margin, rgba, visual,
+            collision, vertices, heights.
+
+        Returns
+        -------
+        ModelBuilder
         """
         if not isinstance(geometry, Geometry):
             check_name("geometry", geometry)
-            at = placed(f"geometry {geometry!r}", xyz, rpy, place)
+            at = checked_pose(f"geometry {geometry!r}", xyz, rpy, place)
             properties: dict[str, Any] = {"place": at, "shape": shape, "size": size, "link": link, **more}
             geometry = Geometry(geometry, **properties)
         if geometry.shape not in SHAPES:
@@ -88,7 +107,7 @@ class AttachedBuilder:
                 shapes.append(replace(shape, body=GROUND))
                 continue
             if shape.link not in poses:
-                problem = f"shape {shape.name!r} is on link {shape.link!r}, and there is none of that name"
+                problem = f"shape {shape.name!r}: link: expected the name of a link, got {shape.link!r}"
                 raise ModelError(f"{problem}{did_you_mean(shape.link, poses)}")
             body, place = poses[shape.link]
             shapes.append(replace(shape, body=body, place=place.then(shape.place)))
@@ -112,7 +131,8 @@ def _keyframe(
         for joint, values in values_by_joint.items():
             label = f"keyframe {name!r}: joint {joint!r}"
             if joint not in joints_by_name:
-                raise ModelError(f"{label} is not a moving joint{did_you_mean(joint, joints_by_name)}")
+                hint = did_you_mean(joint, joints_by_name)
+                raise ModelError(f"{label}: expected the name of a moving joint{hint}")
             part = getattr(joints_by_name[joint], word)
             vector[part] = numbers(
                 label, [values] if np.ndim(values) == 0 else values, part.stop - part.start

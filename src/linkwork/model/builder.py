@@ -99,7 +99,7 @@ class ModelBuilder(TreeBuilder, AttachedBuilder):
                 raise ModelError(self._disconnected(name))
         for name, (link, place) in self._frames.items():
             if link not in layout.poses:
-                raise ModelError(f"frame {name!r} is on {link!r}{self._no_link(link)}")
+                raise ModelError(f"frame {name!r}: body: {self._no_link(link)}")
             link, place = layout.flexible.holder(link, place)
             body, offset = layout.poses[link]
             layout.frames.append(Frame(name, body, offset.then(place)))

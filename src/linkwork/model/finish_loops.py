@@ -51,7 +51,7 @@ def with_slack(model: Model, limits: Limits | None) -> Model:
         if not any(loop in model.constrained_loops for loop in loops) or all(loop.linear for loop in loops):
             continue
         try:
-            cluster = analysis.held((bodies, loops))
+            cluster = analysis.constrained_cluster((bodies, loops))
         except ModelError:  # raised where states are computed
             continue
         if cluster.slack:

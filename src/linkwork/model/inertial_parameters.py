@@ -46,8 +46,8 @@ def as_parameters(model: ModelData, values: Any) -> dict[str, np.ndarray]:
             )
         if m <= 0.0 and (m < 0.0 or h.any()):
             raise ModelError(
-                f"body {printable(body.name)!r}: a mass of {m:g} kg with first moments {h.tolist()} is that "
-                "of no body"
+                f"body {printable(body.name)!r}: expected a positive mass, or zero with zero first moments; "
+                f"got {m:g} kg and {h.tolist()} kg m"
             )
         c = h / m if m else h
         about = Inertia.rigid(-m, c, moment).A

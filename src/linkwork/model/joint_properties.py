@@ -36,8 +36,8 @@ def check_properties(label: str, joint: PlacedJoint) -> None:
         )
     if any(joint.stiffness) and joint.kind.springs == "none":
         raise ModelError(
-            f"{label}: a {type(joint.kind).__name__} joint can have no stiffness: such a spring has no "
-            "potential"
+            f"{label}: stiffness: expected zero for a {type(joint.kind).__name__} joint, whose springs have "
+            f"no potential, got {joint.stiffness}"
         )
     if any(joint.stiffness) and joint.kind.springs == "each" and not joint.kind.is_builtin:
         check_springs(joint.kind)
@@ -45,7 +45,6 @@ def check_properties(label: str, joint: PlacedJoint) -> None:
         len(set(joint.stiffness)) > 1 or (any(joint.stiffness) and any(joint.rest))
     ):
         raise ModelError(
-            f"{label}: the springs of a {type(joint.kind).__name__} joint must be equal and at rest in the "
-            "neutral pose: "
-            "others have no potential"
+            f"{label}: stiffness: expected equal numbers and zero rest for a {type(joint.kind).__name__} "
+            f"joint, whose other springs have no potential; got {joint.stiffness} and rest {joint.rest}"
         )

@@ -34,9 +34,8 @@ class LoopBuilder:
 
     def __init__(self) -> None:
         self._links: dict[str, Inertia] = {}
-        self._joints: dict[
-            str, tuple[PlacedJoint, str, str]
-        ] = {}  # joint, parent and child; body indices are assigned by `build`
+        # joint, parent link and child link by name; body indices are assigned by `build`
+        self._joints: dict[str, tuple[PlacedJoint, str, str]] = {}
         self._constraints: dict[str, ConstraintSpec] = {}
         self._constrained_names: set[str] = set()  # names of constrained loops
 
@@ -196,11 +195,11 @@ class LoopBuilder:
         return {"start": loops.start, "tolerance": loops.tolerance, "embed": loops.embed}
 
     def order_constraints(self, names: Sequence[str]) -> None:
-        """Put loops, couplings and implicit constraints in the order of `names`, others behind them."""
+        """Move the loops, couplings and implicit constraints in `names` to the front, in this order."""
         for name in names:
             if name not in self._constraints:
                 hint = did_you_mean(name, self._constraints)
-                raise ModelError(f"no loop, coupling or implicit constraint is named {name!r}{hint}")
+                raise ModelError(f"expected the name of a loop, coupling or constraint, got {name!r}{hint}")
         first = {name: self._constraints[name] for name in names}
         self._constraints = first | {
             name: spec for name, spec in self._constraints.items() if name not in first
@@ -236,8 +235,8 @@ class LoopBuilder:
 
         def place_of(end: str) -> Place:
             if end not in attachments:
-                problem = f"no link or frame has that name{did_you_mean(end, attachments)}"
-                raise ModelError(f"{name!r} names link {end!r}, and {problem}")
+                hint = did_you_mean(end, attachments)
+                raise ModelError(f"{name!r}: expected the name of a link or frame, got {end!r}{hint}")
             return attachments[end]
 
         if isinstance(spec, ImplicitConstraintSpec):
@@ -250,7 +249,7 @@ class LoopBuilder:
 
     def _no_link(self, name: str) -> str:
         """Return the end of an error message on an unknown link."""
-        return f", and no link has that name{did_you_mean(name, self._links)}"
+        return f"expected the name of a link, got {name!r}{did_you_mean(name, self._links)}"
 
 
 def _check_function(name: str, function: Callable[[Any], Any], q: np.ndarray) -> None:
@@ -259,7 +258,7 @@ def _check_function(name: str, function: Callable[[Any], Any], q: np.ndarray) ->
         value = np.asarray(function(q), dtype=float)
     except Exception as error:
         raise ModelError(
-            f"implicit constraint {name!r}: its function fails at {q.tolist()}: {type(error).__name__}: "
+            f"implicit constraint {name!r}: the function raised {type(error).__name__} at {q.tolist()}: "
             f"{error}"
         ) from error
     if value.ndim > 1 or value.size == 0:

@@ -12,7 +12,7 @@ from linkwork.errors import LimitError, ModelError
 from linkwork.joints import Joint
 from linkwork.loops.clusters import Ancestors
 from linkwork.mechanism import Coupling, End, Keyframe, Loop, PlacedJoint
-from linkwork.mechanism.checks import check_name, numbers, placed
+from linkwork.mechanism.checks import check_name, checked_pose, numbers
 from linkwork.mechanism.limits import Limits
 from linkwork.mechanism.names import did_you_mean, join_names, printable
 from linkwork.spatial import Pose
@@ -95,8 +95,8 @@ class LoopJoint:
                 raise ModelError(
                     f"{label}: {word}: expected the name of a link or frame, got {getattr(self, word)!r}"
                 )
-        set_frozen(self, "place", placed(label, self.xyz, self.rpy, self.place).frozen())
-        successor_pose = placed(
+        set_frozen(self, "place", checked_pose(label, self.xyz, self.rpy, self.place).frozen())
+        successor_pose = checked_pose(
             f"{label}, successor", self.successor_xyz, self.successor_rpy, self.successor_place
         )
         set_frozen(self, "successor_place", successor_pose.frozen())
@@ -112,9 +112,8 @@ class LoopJoint:
             ends.append(End(body, link_pose.then(place)))
         if ends[0].body == ends[1].body:
             raise ModelError(
-                f"loop {self.name!r}: expected different bodies, but {self.predecessor!r} and "
-                f"{self.successor!r} "
-                "belong to one body"
+                f"loop {self.name!r}: expected two different bodies, got {self.predecessor!r} and "
+                f"{self.successor!r}, which belong to the same body"
             )
         return Loop(self.name, self.kind, ends[0], ends[1])
 
@@ -255,9 +254,8 @@ def constraint_spec(spec: Any) -> ConstraintSpec:
             )
     if not isinstance(spec, Mapping):
         raise ModelError(
-            "loops: expected LoopJoint(name, kind, predecessor=, successor=), or a mapping with these "
-            "keys, with "
-            "name and terms of a coupling, or with name, function and joints of an implicit constraint, "
+            "loops: expected LoopJoint(name, kind, predecessor=, successor=), or a mapping with these keys, "
+            "with name and terms of a coupling, or with name, function and joints of an implicit constraint, "
             f"got {spec!r}"
         )
     return LoopJoint(**_checked_keys("a loop", spec, tuple(field.name for field in fields(LoopJoint)), 4))
@@ -304,7 +302,7 @@ def moving_joint(name: str, joint: str, joint_indices: Mapping[str, int], fixed:
     """Return the index of a joint that a constraint names, or raise ModelError if it cannot move."""
     if joint not in joint_indices:
         hint = " (it is fixed)" if fixed else did_you_mean(joint, joint_indices)
-        raise ModelError(f"{name!r}: joint {joint!r} is not a moving joint{hint}")
+        raise ModelError(f"{name!r}: expected the name of a moving joint, got {joint!r}{hint}")
     return joint_indices[joint]
 
 
@@ -326,12 +324,8 @@ def start_coordinates(
     nq = sum(joint.nq for joint in joints)
     if isinstance(start, str):
         if start not in keyframes:
-            available = (
-                f"there are {join_names([repr(x) for x in keyframes])}" if keyframes else "the model has none"
-            )
-            raise ModelError(
-                f"start: no keyframe named {start!r}{did_you_mean(start, keyframes)}; {available}"
-            )
+            available = join_names([repr(x) for x in keyframes]) if keyframes else "a model with keyframes"
+            raise ModelError(f"start: expected {available}; got {start!r}{did_you_mean(start, keyframes)}")
         return tuple(keyframes[start].q.tolist())
     if not isinstance(start, Mapping):
         return numbers("start", start, nq)
@@ -339,7 +333,8 @@ def start_coordinates(
     q = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
     for name, values in start.items():
         if name not in joints_by_name:
-            raise ModelError(f"start: no moving joint named {name!r}{did_you_mean(name, joints_by_name)}")
+            hint = did_you_mean(name, joints_by_name)
+            raise ModelError(f"start: expected names of moving joints, got {name!r}{hint}")
         joint = joints_by_name[name]
         q[joint.q_slice] = numbers(
             f"start: joint {name!r}", [values] if np.ndim(values) == 0 else values, joint.nq

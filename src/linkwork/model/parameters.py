@@ -1,4 +1,4 @@
-"""Parameters of a model as arrays: read, replaced by numbers, or by symbols while functions are traced.
+"""Parameters of a model as arrays, and models with other values or with symbols for them.
 
 The structure of a model (tree, axes, clusters, node frames) is decided by its nominal numbers. A parameter
 that is an input of a function is never treated as zero.
@@ -22,17 +22,17 @@ from linkwork.model.data import AnyModel, ModelData
 from linkwork.spatial import Inertia, Pose, physical_problems, rotation
 from linkwork.spatial.constants import reals, set_frozen
 
-# rows and columns of the six numbers of a moment of inertia: xx yy zz xy xz yz
+# rows and columns of the six numbers of a moment owner_kind inertia: xx yy zz xy xz yz
 MOMENT = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
-class Kind(NamedTuple):
+class ParameterKind(NamedTuple):
     """A kind of parameter: its owners, the shape of one entry, and a reader of all entries."""
 
-    of: str  # "body", "joint", "velocity", "term", "frame", "loop" or "model"
+    owner_kind: str  # "body", "joint", "velocity", "term", "frame", "loop" or "model"
     shape: tuple[int, ...]
     read: Callable[[ModelData], list[Any]]
-    least: float = -np.inf
+    minimum: float = -np.inf
 
 
 def _moment(body: Body) -> list[float]:
@@ -55,21 +55,23 @@ def _loop_joints(model: ModelData) -> list[Loop]:
     return [loop for loop in model.loops if isinstance(loop, Loop)]
 
 
-KINDS: dict[str, Kind] = {
-    "mass": Kind("body", (), lambda model: [body.mass for body in model.bodies], 0.0),
-    "center": Kind("body", (3,), lambda model: [body.center.tolist() for body in model.bodies]),
-    "inertia": Kind("body", (6,), lambda model: [_moment(body) for body in model.bodies]),
-    "gravity": Kind("model", (3,), lambda model: list(model.gravity)),
-    "armature": Kind("velocity", (), _per_velocity("armature"), 0.0),
-    "damping": Kind("velocity", (), _per_velocity("damping"), 0.0),
-    "stiffness": Kind("velocity", (), _per_velocity("stiffness"), 0.0),
-    "friction": Kind("velocity", (), _per_velocity("friction"), 0.0),
-    "placement": Kind("joint", (7,), lambda model: [_place(joint.place) for joint in model.joints]),
-    "ratio": Kind(
+KINDS: dict[str, ParameterKind] = {
+    "mass": ParameterKind("body", (), lambda model: [body.mass for body in model.bodies], 0.0),
+    "center": ParameterKind("body", (3,), lambda model: [body.center.tolist() for body in model.bodies]),
+    "inertia": ParameterKind("body", (6,), lambda model: [_moment(body) for body in model.bodies]),
+    "gravity": ParameterKind("model", (3,), lambda model: list(model.gravity)),
+    "armature": ParameterKind("velocity", (), _per_velocity("armature"), 0.0),
+    "damping": ParameterKind("velocity", (), _per_velocity("damping"), 0.0),
+    "stiffness": ParameterKind("velocity", (), _per_velocity("stiffness"), 0.0),
+    "friction": ParameterKind("velocity", (), _per_velocity("friction"), 0.0),
+    "placement": ParameterKind("joint", (7,), lambda model: [_place(joint.place) for joint in model.joints]),
+    "ratio": ParameterKind(
         "term", (), lambda model: [c for coupling in _couplings(model) for c in coupling.coefficients]
     ),
-    "frame_placement": Kind("frame", (7,), lambda model: [_place(frame.place) for frame in model.frames]),
-    "loop_placement": Kind(
+    "frame_placement": ParameterKind(
+        "frame", (7,), lambda model: [_place(frame.place) for frame in model.frames]
+    ),
+    "loop_placement": ParameterKind(
         "loop", (2, 7), lambda model: [[_place(e.place) for e in x.ends] for x in _loop_joints(model)]
     ),
 }
@@ -84,83 +86,86 @@ OWNERS = {
 }
 
 
-def _entries(model: ModelData, kind: str, who: str) -> slice:
+def _entries(model: ModelData, kind: str, owner: str) -> slice:
     """Return the slice of a named owner's entries among all entries of a kind."""
-    of = KINDS[kind].of
-    if of == "body":
-        body = model.body(who)
-        if body.name != who:
-            hint = f"{kind}@{body.name} sets that of the whole body"
+    owner_kind = KINDS[kind].owner_kind
+    if owner_kind == "body":
+        body = model.body(owner)
+        if body.name != owner:
             raise ModelError(
-                f"{kind}@{who}: the link {who!r} is rigidly attached to body {body.name!r}: {hint}"
+                f"{kind}@{owner}: expected the name of a body, got a link that is rigidly attached to body "
+                f"{body.name!r}; {kind}@{body.name} sets the parameter of the body"
             )
         return slice(body.index, body.index + 1)
-    if of == "velocity":
-        return model.joint(who).v_slice
-    if of == "joint":
-        k = model.joint(who).child
+    if owner_kind == "velocity":
+        return model.joint(owner).v_slice
+    if owner_kind == "joint":
+        k = model.joint(owner).child
         return slice(k, k + 1)
-    if of == "model":
-        raise ModelError(f"{kind}@{who}: {kind} is one for the whole model; give {kind!r}")
-    parts: Sequence[Any] = {"term": _couplings, "frame": lambda m: m.frames, "loop": _loop_joints}[of](model)
+    if owner_kind == "model":
+        raise ModelError(f"{kind}@{owner}: expected {kind!r}, a parameter of the whole model")
+    parts: Sequence[Any] = {"term": _couplings, "frame": lambda m: m.frames, "loop": _loop_joints}[
+        owner_kind
+    ](model)
     names = [part.name for part in parts]
-    if who not in names:
-        owner_kind = {"term": "coupling", "frame": "frame", "loop": "loop"}[of]
+    if owner not in names:
+        owner_kind = {"term": "coupling", "frame": "frame", "loop": "loop"}[owner_kind]
         raise ModelError(
-            f"{kind}@{who}: {model.name} has no {owner_kind} named {who!r}{did_you_mean(who, names)}"
+            f"{kind}@{owner}: {model.name} has no {owner_kind} named {owner!r}{did_you_mean(owner, names)}"
         )
-    k = names.index(who)
-    sizes = [len(part.terms) if of == "term" else 1 for part in parts]
+    k = names.index(owner)
+    sizes = [len(part.terms) if owner_kind == "term" else 1 for part in parts]
     return slice(sum(sizes[:k]), sum(sizes[: k + 1]))
 
 
 def entries_of(model: ModelData, name: str) -> slice:
     """Return the slice of a parameter's entries among all entries of its kind."""
-    kind, who = parse(name)
-    return slice(None) if who is None else _entries(model, kind, who)
+    kind, owner = parse(name)
+    return slice(None) if owner is None else _entries(model, kind, owner)
 
 
-def _count(model: ModelData, of: str) -> int:
+def _count(model: ModelData, owner_kind: str) -> int:
     """Return the number of bodies, joints, velocities, terms of couplings, frames or loop joints."""
-    if of == "velocity":
+    if owner_kind == "velocity":
         return model.nv_spanning
-    if of == "term":
+    if owner_kind == "term":
         return sum(len(coupling.terms) for coupling in _couplings(model))
     parts = {"body": model.bodies, "joint": model.joints, "frame": model.frames}
-    return len(parts[of]) if of in parts else len(_loop_joints(model))
+    return len(parts[owner_kind]) if owner_kind in parts else len(_loop_joints(model))
 
 
 def parse(name: Any) -> tuple[str, str | None]:
     """Return the kind of a parameter and its owner, if one is named: "mass", or "mass@link3"."""
     if not isinstance(name, str):
         raise ModelError(f"parameters: expected names such as 'mass' or 'mass@link3', got {name!r}")
-    kind, at, who = name.partition("@")
+    kind, at, owner = name.partition("@")
     if kind not in KINDS:
-        raise ModelError(f"no parameter {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}")
-    return kind, who if at else None
+        hint = did_you_mean(kind, KINDS)
+        raise ModelError(f"parameters: expected one of {', '.join(KINDS)}; got {kind!r}{hint}")
+    return kind, owner if at else None
 
 
 def shape_of(model: ModelData, name: str) -> tuple[int, ...]:
     """Return the shape of a parameter without batch: (bodies,) for "mass", () for "mass@link3"."""
-    kind, who = parse(name)
-    of, shape, _, _ = KINDS[kind]
+    kind, owner = parse(name)
+    owner_kind, shape, _, _ = KINDS[kind]
     if kind == "gravity":
         return shape
-    if who is None:
-        return (_count(model, of), *shape)
-    where = _entries(model, kind, who)
-    several = of in ("velocity", "term")
+    if owner is None:
+        return (_count(model, owner_kind), *shape)
+    where = _entries(model, kind, owner)
+    several = owner_kind in ("velocity", "term")
     return (where.stop - where.start, *shape) if several else shape
 
 
 def known(model: ModelData, names: Iterable[str]) -> tuple[str, ...]:
-    """Return parameter names after checking that the model knows each, and that none is repeated."""
+    """Return parameter names after checks that each exists in the model and none is repeated."""
     requested = [names] if isinstance(names, str) else list(names)
     for name in requested:
-        kind, who = parse(name)
+        kind, owner = parse(name)
         if 0 in shape_of(model, name):
-            raise ModelError(f"parameter {name!r}: {model.name} has no {OWNERS[KINDS[kind].of]}")
-        if requested.count(name) > 1 or (who is not None and kind in requested):
+            raise ModelError(f"parameter {name!r}: {model.name} has no {OWNERS[KINDS[kind].owner_kind]}")
+        if requested.count(name) > 1 or (owner is not None and kind in requested):
             raise ModelError(f"parameter {name!r} is given twice")
     return tuple(requested)
 
@@ -210,8 +215,8 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
             raise ShapeError(f"parameter {name!r}: expected shape {shape}, got {array.shape}")
         if not np.isfinite(array).all():
             raise ModelError(f"parameter {name!r}: expected finite numbers")
-        if (array < KINDS[kind].least).any():
-            raise ModelError(f"parameter {name!r} must not be negative")
+        if (array < KINDS[kind].minimum).any():
+            raise ModelError(f"parameter {name!r}: expected non-negative numbers, got {array.tolist()}")
         if (
             kind in ("placement", "frame_placement", "loop_placement")
             and not array[..., 3:].any(axis=-1).all()
@@ -222,7 +227,8 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
     for joint in model.joints if stiffness else ():
         if joint.kind.springs == "none" and any(stiffness["stiffness"].entries[joint.v_slice]):
             raise ModelError(
-                f"joint {joint.name!r}: a {type(joint.kind).__name__} joint can have no stiffness"
+                f"joint {joint.name!r}: stiffness: expected zero for a {type(joint.kind).__name__} joint, "
+                "whose springs have no potential"
             )
     return arrays
 
@@ -234,7 +240,7 @@ class _Table:
         self.entries = [np.array(entry, dtype=object) for entry in KINDS[kind].read(model)]
         self.replaced: set[int] = set()
 
-    def put(self, where: slice, values: np.ndarray) -> None:
+    def replace_entries(self, where: slice, values: np.ndarray) -> None:
         for k, value in zip(range(where.start, where.stop), values):
             self.entries[k] = np.array(value, dtype=object)
             self.replaced.add(k)
@@ -244,25 +250,27 @@ def _tables(model: ModelData, values: Mapping[str, Any]) -> dict[str, _Table]:
     """Return the tables of all kinds that occur in `values`, with entries replaced."""
     tables: dict[str, _Table] = {}
     for name, value in values.items():
-        kind, who = parse(name)
+        kind, owner = parse(name)
         if kind not in tables:
             tables[kind] = _Table(model, kind)
         array = np.asarray(value)
-        if who is None:
-            tables[kind].put(slice(0, len(tables[kind].entries)), array)
+        if owner is None:
+            tables[kind].replace_entries(slice(0, len(tables[kind].entries)), array)
         else:
-            where = _entries(model, kind, who)
-            tables[kind].put(where, array if KINDS[kind].of in ("velocity", "term") else array[None])
+            where = _entries(model, kind, owner)
+            tables[kind].replace_entries(
+                where, array if KINDS[kind].owner_kind in ("velocity", "term") else array[None]
+            )
     return tables
 
 
 def value_of(model: ModelData, name: str) -> np.ndarray:
     """Return a parameter's value, as numbers or symbols: the input if it is one, else the nominal value."""
-    kind, who = parse(name)
+    kind, owner = parse(name)
     nominal = model.nominal
     values = {key: x for key, x in model.parameter_inputs.items() if parse(key)[0] == kind}
     table = _tables(nominal, values)[kind] if values else _Table(nominal, kind)
-    where = slice(0, len(table.entries)) if who is None else _entries(nominal, kind, who)
+    where = slice(0, len(table.entries)) if owner is None else _entries(nominal, kind, owner)
     entries = np.array([x for entry in table.entries[where] for x in entry.ravel()], dtype=object)
     return entries.reshape(shape_of(nominal, name))
 

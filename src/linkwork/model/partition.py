@@ -19,7 +19,7 @@ TRIAL_STATES = 5
 Split = tuple[Joint, ...] | tuple[tuple[int, ...], ...] | tuple[str]
 """Joints one after the other, or groups of a joint's velocities, both from the parent out; or JOINED."""
 
-JOINED = ("joined",)  # with the massless body before it, whose hinge is its own
+JOINED = ("joined",)  # a deformation joined with the massless body before it, which has the link's hinge
 
 
 def partitioned(
@@ -35,11 +35,10 @@ def partitioned(
     for name in (*names, *custom_splits):
         joint = model.joint(name)
         if joint.child in in_loops:
-            raise ModelError(f"joint {name!r} is in a loop: only joints in no loop can be partitioned")
+            raise ModelError(f"partition: expected a joint outside loops, got {name!r}, which is in a loop")
         if joint.nv < 2:
             raise ModelError(
-                f"joint {name!r} has {joint.nv} velocity: only joints of several velocities can be "
-                "partitioned"
+                f"partition: expected a joint with several velocities, got {name!r} with {joint.nv}"
             )
     selected = {*names, *custom_splits}
     if not selected:
@@ -97,7 +96,7 @@ def _checked(joint: PlacedJoint, split: Any) -> Split:
     groups = []
     for part in parts:
         if isinstance(part, Joint):
-            raise ModelError(f"{label}: a split is of joints or of groups of velocities, not of both")
+            raise ModelError(f"{label}: split: expected joints or groups of velocities, got both")
         group = (part,) if isinstance(part, str) or not isinstance(part, Iterable) else tuple(part)
         groups.append(tuple(_velocity(label, each, components, joint.nv) for each in group))
     every = [i for group in groups for i in group]
@@ -107,7 +106,7 @@ def _checked(joint: PlacedJoint, split: Any) -> Split:
         )
     for group in groups:
         if not group or list(group) != list(range(group[0], group[0] + len(group))):
-            raise ModelError(f"{label}: velocities of a group must follow one another, unlike {group}")
+            raise ModelError(f"{label}: split: expected groups of consecutive velocities, got {group}")
     return tuple(groups)
 
 
@@ -116,7 +115,7 @@ def _velocity(label: str, key: Any, components: Mapping[str, int], nv: int) -> i
         return components[key]
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= key < nv:
         return int(key)
-    raise ModelError(f"{label}: {key!r} is not one of its velocities {', '.join(components)}")
+    raise ModelError(f"{label}: split: expected velocities of {', '.join(components)}; got {key!r}")
 
 
 def _check_joints(joint: PlacedJoint, parts: Sequence[Joint]) -> None:
@@ -127,8 +126,7 @@ def _check_joints(joint: PlacedJoint, parts: Sequence[Joint]) -> None:
         count = sum(getattr(part, word) for part in parts)
         if count != getattr(kind, word):
             raise ModelError(
-                f"{label}: the parts of its split have {word} {count} together, but it has "
-                f"{getattr(kind, word)}"
+                f"{label}: split: expected joints with total {word} = {getattr(kind, word)}, got {count}"
             )
     rng = np.random.default_rng(0)
     for _ in range(TRIAL_STATES):
@@ -145,7 +143,6 @@ def _check_joints(joint: PlacedJoint, parts: Sequence[Joint]) -> None:
             gap = np.abs(np.asarray(value, dtype=float) - np.asarray(expected, dtype=float)).max()
             if gap > EQUALITY_TOL:
                 raise ModelError(
-                    f"{label}: its split is not the joint itself: {equation} (Partition Eq. 5) is missed by "
-                    f"{gap:.2g}; parts "
-                    "come from the parent out, with coordinates and velocities in the joint's order"
+                    f"{label}: split: expected joints in series equal to the joint, got a difference of "
+                    f"{gap:.2g} in {equation} (Partition Eq. 5); order them from the parent outwards"
                 )

@@ -11,7 +11,7 @@ from linkwork.lazy import resolve
 from linkwork.loops.clusters import find_families
 from linkwork.loops.rotors import find_rotors
 from linkwork.mechanism import GROUND, WORLD, LoopConstraint, PlacedJoint
-from linkwork.mechanism.actuator_laws import obstacle
+from linkwork.mechanism.actuator_laws import unsupported_reason
 from linkwork.mechanism.names import join_names, plain
 from linkwork.model.data import ModelData
 
@@ -27,7 +27,7 @@ def report(model: ModelData) -> str:
     lines = [headline(model), "", *_table(model, [body.name for body in model.bodies])]
     lines += [*cluster_lines(model), *frame_lines(model), *actuator_lines(model)]
     lines += [*(line for section in SECTIONS for line in resolve(section)(model))]
-    unusual = [*unusual_parts(model), *gathered(model.notes)]
+    unusual = [*unusual_parts(model), *merge_similar(model.notes)]
     lines += ["", "unusual:" if unusual else "nothing unusual", *(f"  {line}" for line in unusual)]
     return "\n".join(map(plain, lines))
 
@@ -102,7 +102,7 @@ def cluster_lines(model: ModelData) -> list[str]:
 def actuator_lines(model: ModelData) -> list[str]:
     """Return the actuators whose forces can be computed, after an empty line."""
     kinds = {joint.name: joint.kind for joint in model.joints}
-    able = [actuator.name for actuator in model.actuators if not obstacle(actuator, kinds)]
+    able = [actuator.name for actuator in model.actuators if not unsupported_reason(actuator, kinds)]
     if not able:
         return []
     description = "which act in steps with lw.Controls (lw.actuation gives their joint forces)"
@@ -121,7 +121,7 @@ def loop_kind(constraint: LoopConstraint) -> str:
 
 def unsound_parts(model: ModelData) -> list[str]:
     """Return one sentence for each kind of problem: inconsistent inertias, massless joints."""
-    problems = gathered(note for note in model.notes if is_of_inertias(note))
+    problems = merge_similar(note for note in model.notes if is_of_inertias(note))
     idle = [joint.name for joint in model.joints if joint.child in massless_joints(model)]
     if idle:
         problems.append(_of_all("joint", idle, *NO_MASS))
@@ -201,7 +201,7 @@ def _of_all(noun: str, names: list[str], one: str, many: str, ending: str) -> st
 _NAMES_AND_NUMBERS = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])-?\d[\d.]*(?:e[-+]?\d+)?""")
 
 
-def gathered(notes: Iterable[str]) -> list[str]:
+def merge_similar(notes: Iterable[str]) -> list[str]:
     """Return notes with those that differ only in names and numbers merged into one line."""
     kinds: dict[str, list[str]] = {}
     for note in notes:

@@ -353,7 +353,7 @@ def constrained_cluster(model: ModelData, bodies: Sequence[int], loops: Sequence
     cached = model.cache.setdefault(constrained_cluster, {})
     key = tuple(bodies)
     if key not in cached:
-        cached[key] = ClusterAnalysis(model).held(
+        cached[key] = ClusterAnalysis(model).constrained_cluster(
             (list(bodies), [loop.with_independent_rows(None) for loop in loops])
         )
     cluster: Cluster = cached[key]

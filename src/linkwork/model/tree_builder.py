@@ -11,7 +11,7 @@ from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody
 from linkwork.joints import Joint
 from linkwork.mechanism import GROUND, WORLD, PlacedJoint
-from linkwork.mechanism.checks import check_name, frozen_joint, numbers, placed
+from linkwork.mechanism.checks import check_name, checked_pose, frozen_joint, numbers
 from linkwork.mechanism.names import join_names
 from linkwork.model.flexible_links import FlexibleLinks
 from linkwork.model.joint_properties import check_properties, property_values
@@ -172,7 +172,7 @@ class TreeBuilder(LoopBuilder):
         self._check_joint(name, kind, parent, child)
         kind = frozen_joint(label, kind.frozen)
         choice = _independent_choice(label, kind.nv, independent)
-        place = placed(label, xyz, rpy, place)
+        place = checked_pose(label, xyz, rpy, place)
         nq = kind.nq
         nv = kind.nv
 
@@ -248,7 +248,7 @@ class TreeBuilder(LoopBuilder):
         check_name("frame", name)
         self._check_free(name)
         label = f"frame {name!r}"
-        self._frames[name] = (body, placed(label, xyz, rpy, place))
+        self._frames[name] = (body, checked_pose(label, xyz, rpy, place))
         return self
 
     def _flexible_links(self) -> FlexibleLinks:
@@ -274,19 +274,18 @@ class TreeBuilder(LoopBuilder):
             ):
                 if name in taken_names:
                     raise ModelError(
-                        f"{name!r} names a part of the flexible body {link!r}, and so nothing else can have "
-                        "that name"
+                        f"{name!r}: the name is reserved for a part of the flexible body {link!r}"
                     )
         return flexible_links
 
     def _children(self) -> dict[str, list[str]]:
-        """Return the joints behind each link."""
+        """Return the child joints of each link."""
         children: dict[str, list[str]] = {WORLD: [], **{name: [] for name in self._links}}
         parent_joints: dict[str, str] = {}
         for name, (_, parent, child) in self._joints.items():
             for role, link in (("parent", parent), ("child", child)):
                 if link not in children:
-                    raise ModelError(f"joint {name!r}: its {role} is {link!r}{self._no_link(link)}")
+                    raise ModelError(f"joint {name!r}: {role}: {self._no_link(link)}")
             if child in parent_joints:
                 raise ModelError(
                     f"link {child!r} is the child of two joints, {parent_joints[child]!r} and {name!r}: use "
@@ -320,7 +319,7 @@ class TreeBuilder(LoopBuilder):
 
 
 def _independent_choice(label: str, nv: int, independent: Any) -> Any:
-    """Return `independent` of a joint as one truth value or None, or as a tuple of them."""
+    """Return `independent` of a joint as one Boolean or None, or as a tuple of them."""
     is_sequence = isinstance(independent, (tuple, list)) and len(independent) == nv
     flags: Any = independent if is_sequence else (independent,)
     if not all(x in (True, False, None) for x in flags):

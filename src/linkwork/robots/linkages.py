@@ -91,8 +91,8 @@ class Upright:
         Its axes are those of the link or, with `angle`, are rotated by that angle relative to the world.
         """
         at, up, turn = self.frames[link]
-        back = Pose.placed((at, 0.0, up), (0.0, turn, 0.0)).inverse()
-        return back.then(Pose.placed((x, 0.0, z), (0.0, turn if angle is None else angle, 0.0)))
+        back = Pose.from_xyz_rpy((at, 0.0, up), (0.0, turn, 0.0)).inverse()
+        return back.then(Pose.from_xyz_rpy((x, 0.0, z), (0.0, turn if angle is None else angle, 0.0)))
 
     def bar(
         self,

@@ -141,7 +141,11 @@ def delta() -> Model:
             builder.add_joint(
                 name, Universal(), parent=f"arm_{k}", child=name, place=place, independent=False, **SWING
             )
-            ball = Pose.placed((0.0, 0.0, 0.0), (0.0, 0.0, angle)).point(np.array([plate, y, 0.0])).tolist()
+            ball = (
+                Pose.from_xyz_rpy((0.0, 0.0, 0.0), (0.0, 0.0, angle))
+                .point(np.array([plate, y, 0.0]))
+                .tolist()
+            )
             tip = (0.0, 0.0, rod)
             builder.add_loop(
                 f"{name}_ball",

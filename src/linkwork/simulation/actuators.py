@@ -20,7 +20,7 @@ from linkwork.mechanism.actuator_laws import (
     activation_at,
     has_dynamics,
     next_activation,
-    obstacle,
+    unsupported_reason,
 )
 from linkwork.mechanism.names import join_names, printable
 from linkwork.model import Model
@@ -139,7 +139,7 @@ def warn_inactive_actuators(who: str, model: Any) -> None:
     if who in getattr(model, "cache", {}).get("idle actuators", ()) or not getattr(model, "actuators", ()):
         return
     kinds = {joint.name: joint.kind for joint in model.joints}
-    able = [each for each in model.actuators if each.enabled and not obstacle(each, kinds)]
+    able = [each for each in model.actuators if each.enabled and not unsupported_reason(each, kinds)]
     servos = [repr(each.name) for each in able if each.bias[0] != "none" and any(each.bias[1])]
     model.cache["idle actuators"] = {*model.cache.get("idle actuators", ()), who}
     if servos:

@@ -160,9 +160,9 @@ class _Curves:
         if self.plain:
             return xi
         w = self._spread(xi)
-        return np.concatenate([j.kind.turned(0.5 * w[j.v_slice], w[j.v_slice]) for j in self.model.joints])[
-            self._places
-        ]
+        return np.concatenate(
+            [j.kind.in_moved_axes(0.5 * w[j.v_slice], w[j.v_slice]) for j in self.model.joints]
+        )[self._places]
 
     def derivatives(self, q: Any, xi: Any) -> list[np.ndarray]:
         """Return ∂v_m/∂ξ, ∂q_m/∂q₀, ∂q_m/∂(ξ/2), ∂ξ/∂q₀ and ∂ξ/∂q₁ on the tangent spaces, each (nv, nv)."""
@@ -187,7 +187,7 @@ class _Curves:
 
 def _ahead(kind: Joint, q: Any, move: Any) -> Any:
     """Return q moved along a line that does not bend with the axes of the child, (nq,)."""
-    return kind.integrate(q, kind.straight(move))
+    return kind.integrate(q, kind.chord_to_velocity(move))
 
 
 def _of_joint(kind: Joint, q: Any, xi: Any) -> tuple[Any, ...]:
@@ -201,7 +201,7 @@ def _of_joint(kind: Joint, q: Any, xi: Any) -> tuple[Any, ...]:
     middle_by_xi = by(lambda x: kind.difference(q_middle, _ahead(kind, q, x)), half)[1]
     xi_by_q0 = by(lambda x: kind.chord(x, q_end), q)[1] @ E
     xi_by_q1 = by(lambda x: kind.chord(q, x), q_end)[1] @ joint_rates(kind, q_end)
-    return by(lambda x: kind.turned(0.5 * x, x), xi)[1], middle_by_q0, middle_by_xi, xi_by_q0, xi_by_q1
+    return by(lambda x: kind.in_moved_axes(0.5 * x, x), xi)[1], middle_by_q0, middle_by_xi, xi_by_q0, xi_by_q1
 
 
 def _lagrangian_derivatives(model: Model, q: Any, v: Any) -> tuple[Any, Any]:

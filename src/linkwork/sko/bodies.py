@@ -1,4 +1,4 @@
-"""A model's bodies in one state: how they move, and what force that takes, over numbers or symbols."""
+"""Bodies of a model in one state: motion, inertia and forces, over numbers or symbols."""
 
 from __future__ import annotations
 
@@ -104,17 +104,17 @@ class RigidBody(BodyMotion):
         return [rotor.asymmetric for rotor in self._carries() if rotor.asymmetric]
 
     @cached_property
-    def own_load(self) -> np.ndarray | None:
-        """The force from outside on the body alone, in the axes of its description, (6,)."""
+    def external_force(self) -> np.ndarray | None:
+        """The external force on this body without rotors, in the axes of its description, (6,)."""
         return None if self._f_ext is None else self.C.inverse().gather(self._f_ext)
 
     @cached_property
     def load(self) -> np.ndarray | None:
-        """The body with the loads of geared rotors that it carries, which have no rows of their own."""
-        total: Any = self.own_load
+        """The external force on the body and on geared rotors that it carries, which have no rows."""
+        total: Any = self.external_force
         for rotor in self._carries() if total is not None else ():
-            if rotor.rotor and rotor.rotor.geared and rotor.own_load is not None:
-                total = total + rotor.X.gather(rotor.own_load)
+            if rotor.rotor and rotor.rotor.geared and rotor.external_force is not None:
+                total = total + rotor.X.gather(rotor.external_force)
         return total
 
     @cached_property
@@ -159,8 +159,8 @@ class RigidBody(BodyMotion):
         if not self.joint.nv:  # a frame that follows a flexible body
             return np.zeros(share.shape[1])
         taken: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
-        if self.rotor and self.rotor.geared and self.own_load is not None:
-            taken = taken - self.joint_map.T @ self.own_load
+        if self.rotor and self.rotor.geared and self.external_force is not None:
+            taken = taken - self.joint_map.T @ self.external_force
         total = product(share.T, taken + self.armature * self.g if with_armature else taken)
         return (
             total if self.asymmetric is None else total + self.asymmetric.d * share[0] * self.asymmetric.twist

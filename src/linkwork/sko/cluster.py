@@ -1,4 +1,4 @@
-"""Nodes of bodies that loops hold together, behind one cluster joint (Loops Sec. III).
+"""Nodes of bodies coupled by loops, behind one cluster joint (Loops Sec. III).
 
 With these nodes, `algorithms/tree/forward_dynamics.py` is the constraint-embedding articulated-body algorithm
 (Loops Alg. 1).
@@ -18,27 +18,27 @@ from linkwork.sko.bodies import RigidBody
 from linkwork.sko.coaxial import coaxial_body
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState, Weight
 from linkwork.sko.flexible import ModalInertia
-from linkwork.sko.inertias import BodiesInertia, ModalRows, RotorRow, plus
+from linkwork.sko.inertias import BodiesInertia, ModalRows, RotorRow, add_to_row
 from linkwork.sko.weights import ClusterWeight, SupportsWeight
-from linkwork.spatial import Inertia, Pose, filled, mirrored
+from linkwork.spatial import Inertia, Pose, any_nonzero, mirrored
 from linkwork.spatial.constants import product
 
 
 class _ClusterNode(HingeNode):
-    """Bodies that loops hold together: v = G ẏ + Γ V, v̇ = G ÿ + Γ α + g.
+    """Bodies coupled by loops: v = G ẏ + Γ V, v̇ = G ÿ + Γ α + g.
 
-    `with_rows` are the bodies with rows of their own: rotors geared to a link about the same axis are lumped
-    and not among them. With `rotor_rows`, other rotors that are coaxial with a body's hinge are single rows
-    on that body: their spin relative to it. Where the node hangs on several bodies of its parent, which move
-    its joints too, joints with armature are rows as well. `moved` gives the bodies whose joints its
-    velocities move, those of clusters that hang on it among them.
+    `row_bodies` are the bodies with rows of their own; rotors geared to a link about the same axis are lumped
+    and have none. With `rotor_rows`, other rotors coaxial with a body's hinge are single rows: their spin
+    relative to that body. If the node is supported by several bodies of its parent, whose motions also move
+    its joints, joints with armature are rows as well. `moved` returns the bodies whose joints are moved by
+    the velocities of the node, including those of clusters supported by it.
     """
 
     def __init__(
         self,
         parent: HingeNode,
         embedding: Embedding[RigidBody],
-        with_rows: Sequence[RigidBody],
+        row_bodies: Sequence[RigidBody],
         dy: np.ndarray,
         rotor_rows: bool,
         moved: Callable[[], Sequence[RigidBody]],
@@ -51,32 +51,34 @@ class _ClusterNode(HingeNode):
         self._moved = moved
         self._embedding = embedding
         self._own = {body: posture.columns[k] for k, body in embedding.bodies.items()}
-        coaxial = {body: coaxial_body(body, with_rows) for body in with_rows if rotor_rows and body.rotor}
+        coaxial = {body: coaxial_body(body, row_bodies) for body in row_bodies if rotor_rows and body.rotor}
         rotors = {rotor: body for rotor, body in coaxial.items() if body}
-        self.bodies = [body for body in with_rows if body not in rotors]
+        self.bodies = [body for body in row_bodies if body not in rotors]
         self.blocks: dict[Hashable, slice] = {
             body.joint.child: slice(6 * n, 6 * n + 6) for n, body in enumerate(self.bodies)
         }
         self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
         self.supports = max(1, len(posture.supports))
-        self._hangs_on_several = bool(posture.supports)
-        turning = [body for body in members if self._hangs_on_several and filled(body.armature)]
+        self._has_several_supports = bool(posture.supports)
+        armature_bodies = [
+            body for body in members if self._has_several_supports and any_nonzero(body.armature)
+        ]
         self._flexible = [body for body in members if body.integrals is not None]
 
-        def further(x: np.ndarray) -> np.ndarray:
+        def extra_rows(x: np.ndarray) -> np.ndarray:
             """Return the rows after those of bodies (rotor spins, joints with armature, modes), of a quantity
             of all joints.
             """
             rows = [
-                beside.relative_spin(rotor, lambda body: x[self._own[body]][0])
-                for rotor, beside in rotors.items()
+                coaxial_to.relative_spin(rotor, lambda body: x[self._own[body]][0])
+                for rotor, coaxial_to in rotors.items()
             ]
-            rows += [y for body in (*turning, *self._flexible) for y in x[self._own[body]]]
+            rows += [y for body in (*armature_bodies, *self._flexible) for y in x[self._own[body]]]
             return np.array(rows, dtype=object).reshape(len(rows), *x.shape[1:])
 
-        self._N = further(embedding.G)
-        self._n = further(embedding.g)
-        self._Gamma = further(embedding.Gamma)
+        self._N = extra_rows(embedding.G)
+        self._n = extra_rows(embedding.g)
+        self._Gamma = extra_rows(embedding.Gamma)
         self.rows = 6 * len(self.bodies) + len(self._n)
         row = self.rows
         for body in reversed(self._flexible):
@@ -88,22 +90,26 @@ class _ClusterNode(HingeNode):
             None if body.joint.parent in self.blocks else on for body, on in zip(self.bodies, on_parent)
         ]
         self._A = self._weight()
-        if self._hangs_on_several:
+        if self._has_several_supports:
             self._speed = self._speed + self._Gamma @ embedding.V
         self._spins = [RotorRow(self.blocks[one.body.joint.child], one.k, one.J) for one in rotors.values()]
-        self._turning = [J for body in turning for J in body.armature]
-        self._with_armature = [] if self._hangs_on_several else [body for body in members if body.joint.nv]
+        self._joint_inertias = [J for body in armature_bodies for J in body.armature]
+        self._with_armature = (
+            [] if self._has_several_supports else [body for body in members if body.joint.nv]
+        )
         self._armature = self._joint_armature()
 
     def _weight(self) -> ClusterWeight:
         """Return the weight between the rows of the parent and those of this node."""
-        if not self._hangs_on_several:
+        if not self._has_several_supports:
             block = next(carrier for carrier in self._carriers if carrier is not None)
             return ClusterWeight(self.bodies, len(self._n), block, self.parent.rows)
         embedding = self._embedding
-        answers = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
+        support_motions = [body.joint_map @ embedding.Gamma[self._own[body]] for body in self.bodies]
         blocks = [self.parent.blocks[k] for k in embedding.posture.supports]
-        return SupportsWeight(self.bodies, blocks, self._carriers, self.parent.rows, answers, self._Gamma)
+        return SupportsWeight(
+            self.bodies, blocks, self._carriers, self.parent.rows, support_motions, self._Gamma
+        )
 
     def _joint_armature(self) -> np.ndarray:
         """Return the armature of all joints as an inertia of the cluster joint, (dofs, dofs)."""
@@ -131,7 +137,7 @@ class _ClusterNode(HingeNode):
             if isinstance(inertia, ModalInertia):
                 all_inertias[n] = inertia.R
                 modes.append(ModalRows(start, inertia.C, inertia.E))
-        return BodiesInertia(dict(zip(starts, all_inertias)), self._spins, self._turning, modes=modes)
+        return BodiesInertia(dict(zip(starts, all_inertias)), self._spins, self._joint_inertias, modes=modes)
 
     @cached_property
     def H(self) -> np.ndarray:
@@ -147,7 +153,7 @@ class _ClusterNode(HingeNode):
         G = self._embedding.G
         constant = not any(isinstance(x, Symbol) for x in G.ravel())
         if maps and (constant or (isinstance(self.parent, GroundNode) and G.shape[1] < 4)):
-            return self.H @ F  # a short map, or nobody else needs the forces carried in
+            return self.H @ F  # a short map, or one whose gathered forces are not needed elsewhere
         total: Any = self._N.T @ F[6 * len(self.bodies) :]
         for k, (body, below) in reversed(list(enumerate(zip(self.bodies, self._A.below)))):
             total = total + G[self._own[body]].T @ (body.joint_map.T @ shares[k])
@@ -176,8 +182,8 @@ class _ClusterNode(HingeNode):
             if supports is not None:
                 joint = joint + self._embedding.Gamma[rows] @ supports
             motions.append(move(body, x[carrier] if below is None else motions[below], joint))
-        further = self._N @ dx + n
-        return np.concatenate([*motions, further if supports is None else further + self._Gamma @ supports])
+        extra = self._N @ dx + n
+        return np.concatenate([*motions, extra if supports is None else extra + self._Gamma @ supports])
 
     def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
         zero = np.zeros(len(self._embedding.g))
@@ -188,11 +194,11 @@ class _ClusterNode(HingeNode):
         return self._out(alpha, ddtheta, self._embedding.g, self._n, RigidBody.accelerate)
 
     def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose] | None:
-        while block in self.blocks and not self._hangs_on_several:
+        while block in self.blocks and not self._has_several_supports:
             body = self._by_block[block]
             block = body.joint.parent
             place = body.X.then(place)
-        return None if self._hangs_on_several else (block, place)
+        return None if self._has_several_supports else (block, place)
 
     def _with_rotors(self, M: BodiesInertia, forces: dict[int, np.ndarray], alpha: np.ndarray) -> np.ndarray:
         """Return forces on bodies and further rows with the gyroscopic moments of rotors."""
@@ -205,7 +211,7 @@ class _ClusterNode(HingeNode):
             L = J * (w[k] + speed)
             i = (k + 1) % 3
             j = (k + 2) % 3
-            forces[at] = plus(plus(forces[at], i, w[j] * L), j, -(w[i] * L))
+            forces[at] = add_to_row(add_to_row(forces[at], i, w[j] * L), j, -(w[i] * L))
         return M.with_rotors(forces, alpha, on_modes)
 
     def _shares(self, alpha: np.ndarray) -> list[tuple[RigidBody, int, np.ndarray]]:
@@ -223,7 +229,7 @@ class _ClusterNode(HingeNode):
 
 
 class HingeClusterNode(_ClusterNode):
-    """Bodies that loops hold together, for generalised forces only: base parameters were regrouped."""
+    """Bodies coupled by loops, for generalised forces only: base parameters were regrouped."""
 
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
         return self._with_rotors(
@@ -238,7 +244,7 @@ class HingeClusterNode(_ClusterNode):
 
 
 class ClusterNode(_ClusterNode, NodeState):
-    """Bodies that loops hold together, behind one cluster joint."""
+    """Bodies coupled by loops, behind one cluster joint."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self._with_rotors(

@@ -24,10 +24,10 @@ class NodeInertia(Protocol):
     def __add__(self, other: Any, /) -> Any:
         """Return the sum with another inertia of the node, or with the result of a weight's `congruence`."""
 
-    def without(self, G: np.ndarray, U: np.ndarray, D: Any, gone: Sequence[int] = ()) -> Any:
+    def projected(self, G: np.ndarray, U: np.ndarray, D: Any, zero_rows: Sequence[int] = ()) -> Any:
         """Return P - G Uᵀ with G = U D⁻¹, the articulated inertia behind a free hinge.
 
-        Rows `gone` are known to vanish.
+        Rows `zero_rows` are known to vanish.
         """
 
     def dense(self) -> np.ndarray:
@@ -35,7 +35,7 @@ class NodeInertia(Protocol):
 
 
 class Weight(Protocol):
-    """A(℘(k), k): what leads from a node to its parent, as an operator. `A.T` is its transpose A*."""
+    """A(℘(k), k) as an operator: the weight from a node to its parent; A* is its transpose."""
 
     def scatter(self, V: np.ndarray, /) -> np.ndarray:
         """Return A* V, a motion of the parent as one of the node."""
@@ -126,7 +126,7 @@ class HingeNode(ABC):
 
 
 class NodeState(HingeNode):
-    """A node in one state. f = M α + b is the force on it, whatever is asked of it."""
+    """A node in one state with its complete force f = M α + b, not only its generalised forces."""
 
     def armature_energy(self, dtheta: np.ndarray) -> Any:
         """Return θ̇* (armature) θ̇, twice the kinetic energy of armatures [J]."""
@@ -146,7 +146,7 @@ class NodeState(HingeNode):
 
 
 class GroundNode(HingeNode):
-    """The node that all others hang on. It has no hinge, and accelerates by `alpha`: against gravity."""
+    """The root of the tree. It has no hinge, and its acceleration `alpha` is minus gravity."""
 
     def __init__(self, alpha: np.ndarray) -> None:
         self.name = "ground"

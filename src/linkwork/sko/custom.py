@@ -19,9 +19,9 @@ from linkwork.sko.custom_nodes import (
     array_of,
     check_inertias,
     check_numbers,
-    check_same,
-    check_still,
+    check_stages,
     check_symmetric,
+    check_velocity_independence,
     is_finite,
     stages_of,
 )
@@ -163,7 +163,9 @@ class Tree:
             again = self.state(q, v)
             check_numbers(self.name, list(state.base_to_tips()), list(again.base_to_tips()))
             check_inertias(self.name, list(state.base_to_tips()), constant)
-            check_still(list(state.base_to_tips()), list(self.state(q, 0.5 - v).base_to_tips()))
+            check_velocity_independence(
+                list(state.base_to_tips()), list(self.state(q, 0.5 - v).base_to_tips())
+            )
             for frame in self.frames_by_name:
                 picks = [each.pick_off(self.frame(frame)) for each in (state, again)]
                 for word in ("matrix", "bias"):
@@ -237,11 +239,11 @@ class Tree:
         q = np.asarray(q)
         v = np.zeros(self.nv) if v is None else np.asarray(v)
         ground = GroundNode(self.base_acceleration)
-        made: dict[str, CustomNode] = {}
-        every: list[CustomNode] = []
+        nodes_by_name: dict[str, CustomNode] = {}
+        nodes: list[CustomNode] = []
         start = 0
         for node, (m, rows) in zip(self.nodes, self._shapes):
-            parent: HingeNode = ground if node.parent is None else made[node.parent]
+            parent: HingeNode = ground if node.parent is None else nodes_by_name[node.parent]
             shapes = {"A": (parent.rows, rows), "H": (m, rows), "M": (rows, rows), "a": (rows,), "b": (rows,),
                       "armature": (m, m), "passive_force": (m,)}  # fmt: skip
             entries = {}
@@ -262,10 +264,10 @@ class Tree:
             split = self.partition.get(node.name)
             split = None if split is None else tuple(self._bound_stage(stage) for stage in split)
             stages = stages_of_node(split, node.name, parent, slice(start, start + m), entries, q, v)
-            made[node.name] = stages[-1]
-            every += stages
+            nodes_by_name[node.name] = stages[-1]
+            nodes += stages
             start += m
-        return CustomTreeState(self, every, made, ground, q, v)
+        return CustomTreeState(self, nodes, nodes_by_name, ground, q, v)
 
     def _bound_stage(self, stage: Stage) -> Stage:
         bound = self.own_parameters.bound
@@ -337,5 +339,5 @@ class Tree:
         for _ in range(3):
             q = rng.uniform(-1.0, 1.0, self.nq)
             v = rng.normal(size=self.nv)
-            check_same(self.state(q, v).nodes, model.state(q, v).named)
+            check_stages(self.state(q, v).nodes, model.state(q, v).named)
         return model

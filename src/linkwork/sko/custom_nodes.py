@@ -95,14 +95,14 @@ def stages(
     """Return a node, or the nodes that it is partitioned into: the last has its inertia."""
     if split is None:
         return [CustomNode(name, parent, dofs, node_arrays)]
-    made: list[CustomNode] = []
+    nodes: list[CustomNode] = []
     for i, stage in enumerate(split):
         last = i == len(split) - 1
         label = f"node {name!r}, stage {i}"
         columns = slice(stage.velocities[0], stage.velocities[-1] + 1)
         H = node_arrays["H"][columns] if stage.H is None else array_of(f"{label}: H", stage.H, q, v, 2)
         rows = H.shape[1]
-        below = made[-1] if made else parent
+        below = nodes[-1] if nodes else parent
         unit = node_arrays["A"] if i == 0 else np.eye(below.rows, rows).astype(object)
         A = unit if stage.A is None else array_of(f"{label}: A", stage.A, q, v, 2)
         remaining = (
@@ -138,8 +138,8 @@ def stages(
             **more,
         }
         place = slice(dofs.start + columns.start, dofs.start + columns.stop)
-        made.append(CustomNode(name if last else f"{name}'{i}", below, place, entries))
-    return made
+        nodes.append(CustomNode(name if last else f"{name}'{i}", below, place, entries))
+    return nodes
 
 
 def stages_of(name: str, split: Any, m: int) -> tuple[Stage, ...]:
@@ -162,13 +162,12 @@ def stages_of(name: str, split: Any, m: int) -> tuple[Stage, ...]:
             stage.velocities
         ):
             raise ModelError(
-                f"node {name!r}: velocities of a stage must follow one another, unlike "
-                f"{tuple(stage.velocities)}"
+                f"node {name!r}: expected stages of consecutive velocities, got {tuple(stage.velocities)}"
             )
     return stages
 
 
-def check_same(nodes: Sequence[CustomNode], named: Mapping[str, CustomNode]) -> None:
+def check_stages(nodes: Sequence[CustomNode], named: Mapping[str, CustomNode]) -> None:
     """Raise ModelError unless the stages of a node equal the node over numbers: Partition Eq. 5."""
     for k in nodes:
         chain: list[Any] = [named[k.name]]
@@ -198,8 +197,8 @@ def check_same(nodes: Sequence[CustomNode], named: Mapping[str, CustomNode]) -> 
             gap = np.abs(value - expected).max(initial=0.0)
             if not gap <= EQUALITY_TOL * max(1.0, np.abs(expected).max(initial=0.0)):
                 raise ModelError(
-                    f"node {k.name!r}: its stages are not the node: {equation} (Partition Eq. 5) is missed "
-                    f"by {gap:.2g}"
+                    f"node {k.name!r}: expected stages equivalent to the node, got a difference of "
+                    f"{gap:.2g} in {equation} (Partition Eq. 5)"
                 )
         if not np.array_equal(armature, numbers_of(k.armature)):
             raise ModelError(
@@ -223,7 +222,7 @@ def check_numbers(tree: str, first: Sequence[CustomNode], again: Sequence[Custom
                 )
 
 
-def check_still(nodes: Sequence[CustomNode], others: Sequence[CustomNode]) -> None:
+def check_velocity_independence(nodes: Sequence[CustomNode], others: Sequence[CustomNode]) -> None:
     """Raise ModelError if weights, joint maps or inertias differ between states of the same q."""
     for k, other in zip(nodes, others):
         for word in ("A", "H", "M", "armature"):
@@ -234,11 +233,10 @@ def check_still(nodes: Sequence[CustomNode], others: Sequence[CustomNode]) -> No
 
 
 def check_inertias(tree: str, nodes: Sequence[CustomNode], constant: Collection[tuple[str, str]]) -> None:
-    """Raise where an inertia that is an array is indefinite, or motions have a negative kinetic energy.
+    """Raise ModelError if a constant inertia or the mass matrix is indefinite.
 
     `constant` are the entries that are arrays, as (node, entry). An inertia that depends on the state may be
-    indefinite where another makes up for it: as when some of a body's is regrouped with that of the body
-    below.
+    indefinite if the mass matrix is not, as for regrouped base parameters.
     """
     rows: dict[Any, np.ndarray] = {}
     nv = max(k.dofs.stop for k in nodes)
@@ -277,7 +275,7 @@ def _check_semidefinite(label: str, value: np.ndarray) -> None:
 
 
 def check_symmetric(label: str, value: np.ndarray) -> None:
-    """Raise where a matrix over numbers is not symmetric; one that holds symbols is taken as it is."""
+    """Raise ModelError if a matrix of numbers is not symmetric; matrices with symbols are not checked."""
     if not all(isinstance(x, (int, float)) for x in value.ravel()):
         return
     numbers = value.astype(float)

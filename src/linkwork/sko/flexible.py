@@ -19,7 +19,7 @@ from linkwork.sko.contracts import HingeNode, NodeInertia, NodeState, Weight
 from linkwork.sko.inertias import BlockInertia, CouplingInertia, ModalBlock
 from linkwork.sko.rigid import BodyNode
 from linkwork.sko.weights import in_block
-from linkwork.spatial import Inertia, Pose, cross, filled, is_zero, mirrored, skew
+from linkwork.spatial import Inertia, Pose, any_nonzero, cross, is_zero, mirrored, skew
 from linkwork.spatial.constants import product
 from linkwork.spatial.modal import axial_moment
 
@@ -53,16 +53,18 @@ class ModalInertia:
             return ModalInertia(self.R + other.inertia, self.C, self.E)
         assert isinstance(other, CouplingInertia)
         M = other.dense()
-        return ModalInertia(self.R + Inertia.of(M[:6, :6]), self.C + M[:6, 6:], self.E + M[6:, 6:])
+        return ModalInertia(self.R + Inertia.from_matrix(M[:6, :6]), self.C + M[:6, 6:], self.E + M[6:, 6:])
 
-    def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> ModalInertia:
+    def projected(
+        self, G: np.ndarray, U: np.ndarray, D: Any = None, zero_rows: Sequence[int] = ()
+    ) -> ModalInertia:
         C = np.array(self.C - G[:6] @ U[6:].T, dtype=object)
         E = np.array(mirrored(self.E - G[6:] @ U[6:].T), dtype=object)
-        modes = [i - 6 for i in gone if i >= 6]
+        modes = [i - 6 for i in zero_rows if i >= 6]
         C[:, modes] = 0.0
         E[modes] = 0.0
         E[:, modes] = 0.0
-        return ModalInertia(self.R.without(G[:6], U[:6], D, [i for i in gone if i < 6]), C, E)
+        return ModalInertia(self.R.projected(G[:6], U[:6], D, [i for i in zero_rows if i < 6]), C, E)
 
     def dense(self) -> np.ndarray:
         return np.block([[self.R.dense(), self.C], [self.C.T, self.E]])
@@ -97,7 +99,7 @@ class DeformedBody(RigidBody):
             h = h + 0.5 * (of.first[j] + rates[j]) * x
             half = 0.5 * (of.mixed[j] + Z[j]) * x
             J = J + half + half.T
-        return Inertia.of_moments(rigid.mass, h, mirrored(J))
+        return Inertia.from_moments(rigid.mass, h, mirrored(J))
 
     def _modal(self, rigid: Inertia) -> ModalInertia:
         Z, rates = self.deformation
@@ -154,7 +156,7 @@ class DeformedBody(RigidBody):
     @property
     def _couples(self) -> bool:
         kind: Any = self.joint.kind
-        return filled(kind.stiffness) or filled(kind.damping)
+        return any_nonzero(kind.stiffness) or any_nonzero(kind.damping)
 
     @property
     def spring_energy(self) -> Any:
@@ -170,7 +172,7 @@ def _trace(W: np.ndarray, Z: np.ndarray) -> Any:
 class DeformationWeight:
     """The weight of a flexible body at a constant pose `X` on a block of its parent.
 
-    Its modes do not feel motions of the parent.
+    Motions of the parent do not move its modes.
     """
 
     def __init__(self, X: Pose, block: slice, parents: int, modes: int) -> None:
@@ -272,9 +274,9 @@ class FlexibleNode(_FlexibleNode, NodeState):
 
 
 class _ModeShapeNode(HingeNode):
-    """A frame that the modes of a flexible body move, with what is fixed to it. It has no velocities."""
+    """A frame moved by the modes of a flexible body, with the bodies fixed to it. It has no velocities."""
 
-    # it hangs on the body's frame, and on its modes
+    # attached to the rows of the body's frame and to those of its modes
     rows = 6
     supports = 2
 
@@ -328,7 +330,7 @@ class HingeModeShapeNode(_ModeShapeNode):
 
 
 class ModeShapeNode(_ModeShapeNode, NodeState):
-    """A frame that the modes of a flexible body move, and what is fixed to it."""
+    """A frame moved by the modes of a flexible body, with the bodies fixed to it."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
         return self.body.force(alpha)

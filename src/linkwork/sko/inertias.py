@@ -23,10 +23,12 @@ class DenseInertia:
     def __add__(self, other: Any) -> DenseInertia:
         return DenseInertia(self.matrix + other.dense())
 
-    def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> DenseInertia:
+    def projected(
+        self, G: np.ndarray, U: np.ndarray, D: Any = None, zero_rows: Sequence[int] = ()
+    ) -> DenseInertia:
         remainder = np.array(mirrored(self.matrix - G @ U.T), dtype=object)
-        remainder[list(gone)] = 0.0
-        remainder[:, list(gone)] = 0.0
+        remainder[list(zero_rows)] = 0.0
+        remainder[:, list(zero_rows)] = 0.0
         return DenseInertia(remainder)
 
     def dense(self) -> np.ndarray:
@@ -136,10 +138,12 @@ class BodiesInertia:
         elif isinstance(other, CouplingInertia):
             for i, block in enumerate(other.blocks):
                 rows = other.matrix[6 * i : 6 * i + 6]
-                changed[block.start] = changed[block.start] + Inertia.of(rows[:, 6 * i : 6 * i + 6])
+                changed[block.start] = changed[block.start] + Inertia.from_matrix(rows[:, 6 * i : 6 * i + 6])
                 for j, another in enumerate(other.blocks[:i]):
-                    tie = rows[:, 6 * j : 6 * j + 6]
-                    across[block.start, another.start] = across.get((block.start, another.start), 0.0) + tie
+                    coupling = rows[:, 6 * j : 6 * j + 6]
+                    across[block.start, another.start] = (
+                        across.get((block.start, another.start), 0.0) + coupling
+                    )
         else:
             start, inertia = (
                 (other.block.start, other.inertia) if isinstance(other, BlockInertia) else (0, other)
@@ -149,8 +153,8 @@ class BodiesInertia:
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
         forces = {start: inertia @ x[start : start + 6] for start, inertia in self.inertias.items()}
-        for (i, j), tie in self.across.items():
-            forces[i], forces[j] = forces[i] + tie @ x[j : j + 6], forces[j] + tie.T @ x[i : i + 6]
+        for (i, j), coupling in self.across.items():
+            forces[i], forces[j] = forces[i] + coupling @ x[j : j + 6], forces[j] + coupling.T @ x[i : i + 6]
         on_modes = []
         row = self.rows - sum(len(one.E) for one in self.modes)
         for start, C, E in self.modes:
@@ -167,13 +171,13 @@ class BodiesInertia:
         rows = []
         for r, (block, k, J) in enumerate(self.spins, self.bodies):
             moment = J * (x[block.start + k] + x[r])
-            forces[block.start] = plus(forces[block.start], k, moment)
+            forces[block.start] = add_to_row(forces[block.start], k, moment)
             rows.append(moment)
         rows += [J * x[r] for r, J in enumerate(self.joints, self.bodies + len(self.spins))]
         further = np.reshape(np.array(rows, dtype=object), (len(rows), *x.shape[1:]))
         return np.concatenate([*forces.values(), further, *on_modes])
 
-    def whole(self) -> dict[int, Inertia]:
+    def with_locked_rotors(self) -> dict[int, Inertia]:
         """Return the inertias of the bodies with their rotors locked to them."""
         inertias = dict(self.inertias)
         for block, k, J in self.spins:
@@ -183,7 +187,9 @@ class BodiesInertia:
             inertias[block.start] = Inertia(A, inertia.B, inertia.D, inertia.mass)
         return inertias
 
-    def without(self, G: np.ndarray, U: np.ndarray, D: Factor, gone: Sequence[int] = ()) -> ReducedInertia:
+    def projected(
+        self, G: np.ndarray, U: np.ndarray, D: Factor, zero_rows: Sequence[int] = ()
+    ) -> ReducedInertia:
         return ReducedInertia(self, G, U, D)
 
     def dense(self) -> np.ndarray:
@@ -202,8 +208,8 @@ class ReducedInertia:
     @cached_property
     def one(self) -> Inertia:
         """The block of a node's only body."""
-        (block,) = self.P.whole().values()
-        return block.without(self.G[:6], self.U[:6])
+        (block,) = self.P.with_locked_rotors().values()
+        return block.projected(self.G[:6], self.U[:6])
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
         if len(self.P.inertias) == 1 and all(is_zero(y) for y in x[6:].ravel()):
@@ -214,7 +220,7 @@ class ReducedInertia:
         return self @ np.eye(self.P.rows)
 
 
-def plus(x: np.ndarray, k: int, y: Any) -> np.ndarray:
+def add_to_row(x: np.ndarray, k: int, y: Any) -> np.ndarray:
     """Return x with y added to its row k."""
     changed = np.array(x, dtype=object)
     changed[k] = changed[k] + y

@@ -14,7 +14,7 @@ from linkwork.sko.custom_nodes import (
     evaluated,
 )
 
-MAX_TRIAL_COORDINATES = 1000  # coordinates to ask H with, before it is known how many there are
+MAX_TRIAL_COORDINATES = 1000  # length of q for a trial call of H, before nq is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def node_shape(node: Node, H: Any, nq: int) -> tuple[int, int]:
         try:
             H = evaluated(f"node {node.name!r}: H", H, np.full(max(nq, MAX_TRIAL_COORDINATES), 0.1))
         except ModelError as error:
-            raise ModelError(f"{error}; or say its shape=(velocities, rows)") from error
+            raise ModelError(f"{error}; or give shape=(velocities, rows)") from error
     shape = np.shape(H)
     if len(shape) != 2 or 0 in shape:
         raise ModelError(f"node {node.name!r}: H: expected shape (velocities, rows), got {shape}")

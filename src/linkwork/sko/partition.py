@@ -1,15 +1,15 @@
-"""Partitioned hinges: one node as several, the inner ones without mass (Partition Sec. 2).
+"""Partitioned hinges: one node as several, of which all but the last are massless (Partition Sec. 2).
 
-A hinge of several velocities may be taken one velocity after the other, with massless bodies between them.
-If, from the parent out, k' has the weight Φ(k+1, k') and k the weight Φ(k', k), nothing else changes where
-(Partition Eq. 5)
+A hinge of several velocities can be split into hinges of fewer velocities with massless bodies between them.
+If, from the parent outwards, k' has the weight Φ(k+1, k') and k the weight Φ(k', k), the model is unchanged
+if (Partition Eq. 5)
 
     Φ(k+1, k) = Φ(k+1, k') Φ(k', k),   H(k) = [H(k''); H(k') Φ(k', k)],   a(k) = a(k'') + Φ*(k', k) a(k'),
     M(k') = 0,   b(k') = 0.
 
-Here Φ(k', k) = 1: any split of the rows of H keeps these conditions, for nodes with any rows. Articulated
-inertias are then reduced by one hinge after the other, and D is never factorised as a whole. Rows that a
-hinge has freed vanish from P⁺, so that inner hinges see only what is left.
+Here Φ(k', k) = 1: any split of the rows of H satisfies these conditions. Articulated inertias are reduced by
+one hinge after the other, and the full D is never factorized. Rows freed by a hinge vanish from P⁺, which
+makes inner hinges cheaper.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.sko.contracts import HingeNode, NodeInertia, NodeState, Weight
-from linkwork.spatial import filled
+from linkwork.spatial import any_nonzero
 
 
 class UnitWeight:
@@ -49,7 +49,7 @@ class ZeroInertia:
     def __add__(self, other: Any) -> Any:
         return other
 
-    def without(self, G: np.ndarray, U: np.ndarray, D: Any, gone: Sequence[int] = ()) -> Any:
+    def projected(self, G: np.ndarray, U: np.ndarray, D: Any, zero_rows: Sequence[int] = ()) -> Any:
         return self
 
     def dense(self) -> np.ndarray:
@@ -68,55 +68,55 @@ class HingeStage(HingeNode):
         self.blocks = node.blocks
         self.supports = node.supports if first else 1
         self.dofs = slice(node.dofs.start + group.start, node.dofs.start + group.stop)
-        self._whole = node
+        self._node = node
         self._group = group
         self._first = first
         self._last = last
 
     @property
     def A(self) -> Weight:
-        return self._whole.A if self._first else UnitWeight()
+        return self._node.A if self._first else UnitWeight()
 
     @property
     def H(self) -> np.ndarray:
-        return self._whole.H[self._group]
+        return self._node.H[self._group]
 
     @property
     def M(self) -> NodeInertia:
-        return self._whole.M if self._last else ZeroInertia(self.rows)
+        return self._node.M if self._last else ZeroInertia(self.rows)
 
     @property
     def armature(self) -> np.ndarray:
-        return self._whole.armature[self._group, self._group]
+        return self._node.armature[self._group, self._group]
 
     @property
     def passive_force(self) -> np.ndarray:
-        return self._whole.passive_force[self._group]
+        return self._node.passive_force[self._group]
 
     def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
-        carried = self._whole.velocity(V, np.zeros(len(self._whole.H))) if self._first else V
+        carried = self._node.velocity(V, np.zeros(len(self._node.H))) if self._first else V
         return carried + self.H.T @ dtheta
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
-        carried = self._whole.accelerate(alpha, np.zeros(len(self._whole.H))) if self._first else alpha
+        carried = self._node.accelerate(alpha, np.zeros(len(self._node.H))) if self._first else alpha
         return carried + self.H.T @ ddtheta
 
     def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
-        return self._whole.carried(block, place) if self._first else (block, place)
+        return self._node.carried(block, place) if self._first else (block, place)
 
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._whole.hinge_force(alpha) if self._last else np.zeros(self.rows)
+        return self._node.hinge_force(alpha) if self._last else np.zeros(self.rows)
 
     @property
     def hinge_inertia(self) -> NodeInertia:
-        return self._whole.hinge_inertia if self._last else ZeroInertia(self.rows)
+        return self._node.hinge_inertia if self._last else ZeroInertia(self.rows)
 
 
 class Stage(HingeStage, NodeState):
     """A `HingeStage` of a node with f = M α + b."""
 
     def force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._whole.force(alpha) if self._last else np.zeros(self.rows)
+        return self._node.force(alpha) if self._last else np.zeros(self.rows)
 
     def armature_energy(self, dtheta: np.ndarray) -> Any:
         return dtheta @ (self.armature @ dtheta)
@@ -127,7 +127,7 @@ def split(node: Any, groups: Sequence[slice]) -> list[Any]:
     armature = np.array(node.armature, dtype=object)
     for group in groups:
         armature[group, group] = 0.0
-    if filled(armature):
+    if any_nonzero(armature):
         raise ModelError(
             f"{node.name!r} cannot be partitioned: its armature couples velocities of different groups"
         )

@@ -1,8 +1,8 @@
-"""Nodes some of whose velocities have prescribed accelerations: only the others are left to their hinges.
+"""Nodes with prescribed accelerations of some velocities; their hinges have the other velocities.
 
-With H = [H_u; H_v] and θ̈_u prescribed, α = A* α(℘) + H_v* θ̈_v + (a + H_u* θ̈_u): what the prescribed
-velocities cause is one Coriolis term with a. So dynamics of the other velocities, whatever the algorithm, are
-hybrid dynamics of the node (Lie Eq. 77).
+With H = [H_u; H_v] and θ̈_u prescribed, α = A* α(℘) + H_v* θ̈_v + (a + H_u* θ̈_u): prescribed accelerations are
+part of the Coriolis term. Any algorithm for the dynamics of the other velocities then computes hybrid
+dynamics of the node (Lie Eq. 77).
 """
 
 from __future__ import annotations

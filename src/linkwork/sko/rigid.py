@@ -13,7 +13,7 @@ from linkwork.spatial import Pose
 
 
 class BodyNode(HingeNode):
-    """One body behind a hinge: what it says of its operators, once A, H and the armature are made."""
+    """A node of one body behind a hinge, given its A, H and armature."""
 
     body: RigidBody
     _A: Weight

@@ -1,4 +1,4 @@
-"""Trees of nodes in one state, over numbers or symbols; and those of a model's bodies and clusters."""
+"""Trees of nodes in one state, and those of the bodies and clusters of a model, over numbers or symbols."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class NodeKinds(NamedTuple):
     mode_shape: Callable[..., Any]
 
 
-WHOLE = NodeKinds(RigidNode, ClusterNode, FlexibleNode, ModeShapeNode)
-FOR_HINGES = NodeKinds(HingeRigidNode, HingeClusterNode, HingeFlexibleNode, HingeModeShapeNode)
+FULL_NODES = NodeKinds(RigidNode, ClusterNode, FlexibleNode, ModeShapeNode)
+HINGE_NODES = NodeKinds(HingeRigidNode, HingeClusterNode, HingeFlexibleNode, HingeModeShapeNode)
 
 
 class ModelTree(TreeState[N_co]):
@@ -320,7 +320,7 @@ def model_tree(
     partition: Mapping[int, Any] | None = None,
 ) -> ModelTree[NodeState]:
     """Return the nodes of a model in one state, with f = M α + b of every node."""
-    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, partition=partition, kinds=WHOLE)
+    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, partition=partition, kinds=FULL_NODES)
 
 
 def hinge_tree(
@@ -336,5 +336,5 @@ def hinge_tree(
 ) -> ModelTree[HingeNode]:
     """Return the nodes of a model for generalised forces; `descriptions` may have base parameters."""
     return ModelTree(
-        model, descriptions, q, v, f_ext, whole=whole, unit=unit, partition=partition, kinds=FOR_HINGES
+        model, descriptions, q, v, f_ext, whole=whole, unit=unit, partition=partition, kinds=HINGE_NODES
     )

@@ -1,4 +1,4 @@
-"""Parameters of custom trees: numbers by name that entries of nodes are functions of, beside q and v."""
+"""Parameters of custom trees: named numbers that node entries depend on, in addition to q and v."""
 
 from __future__ import annotations
 

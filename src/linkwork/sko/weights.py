@@ -1,8 +1,8 @@
-"""Weights of nodes: operators that carry motions out, forces in and inertias across, not dense matrices.
+"""Weights of nodes as operators instead of dense matrices: scatter of motions, gather of forces, congruence.
 
-A vector of a node with several bodies is the stack of their vectors, in named blocks. Its weight carries
-motions out along the bodies' own tree, forces in, and inertias across: each body's inertia to the one below
-first, and the joints' low-rank downdate at the end (DESIGN: Σ XᵀIX - (XᵀU) D⁻¹ (XᵀU)ᵀ).
+A vector of a node with several bodies is the stack of their vectors, in named blocks. Its weight propagates
+motions and forces along the tree of these bodies. Inertias are first transformed from body to body; the
+low-rank downdate of the joints follows at the end: Σ XᵀIX - (XᵀU) D⁻¹ (XᵀU)ᵀ.
 """
 
 from __future__ import annotations
@@ -112,21 +112,21 @@ class ClusterWeight:
         low = inertia if isinstance(inertia, ReducedInertia) else None
         bodies = inertia if isinstance(inertia, BodiesInertia) else inertia.P
         if bodies.across:
-            return Inertia.of(self._carried(inertia, [self.block]))
-        roots = self._at_roots(list(bodies.whole().values()), "congruence")
+            return Inertia.from_matrix(self._carried(inertia, [self.block]))
+        roots = self._at_roots(list(bodies.with_locked_rotors().values()), "congruence")
         if (
             low and len(roots) == 1
         ):  # the low-rank downdate comes before the last step, and need not be carried itself
             ((body, share),) = roots
             ((_, U),) = self._at_roots(self.parts(low.U), "gather")
-            remainder = low.one if len(self.bodies) == 1 else share.without(low.D.solve(U.T).T, U)
+            remainder = low.one if len(self.bodies) == 1 else share.projected(low.D.solve(U.T).T, U)
             return body.X.congruence(remainder)
         total = roots[0][0].X.congruence(roots[0][1])
         for body, share in roots[1:]:
             total = total + body.X.congruence(share)
         if low:
             U = self._gathered(low.U)
-            total = total.without(low.D.solve(U.T).T, U)
+            total = total.projected(low.D.solve(U.T).T, U)
         return total
 
     def _carried(self, inertia: Any, blocks: Sequence[slice]) -> np.ndarray:

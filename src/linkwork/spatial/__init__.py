@@ -5,7 +5,7 @@ both of a frame and in that frame's axes, as in Lie Sec. 1.
 """
 
 from linkwork.spatial import rotation
-from linkwork.spatial.factor import Factor, filled, is_zero, mirrored
+from linkwork.spatial.factor import Factor, any_nonzero, is_zero, mirrored
 from linkwork.spatial.inertia import Inertia, physical_problems
 from linkwork.spatial.inertial_parameters import (
     log_cholesky,
@@ -22,9 +22,9 @@ __all__ = [
     "Pose",
     "ad",
     "ad_star",
+    "any_nonzero",
     "axial",
     "cross",
-    "filled",
     "is_zero",
     "log_cholesky",
     "mirrored",

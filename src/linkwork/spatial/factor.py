@@ -171,12 +171,12 @@ def is_zero(x: Any) -> bool:
     return not isinstance(x, Symbol) and x == 0.0
 
 
-def filled(x: np.ndarray) -> bool:
+def any_nonzero(x: np.ndarray) -> bool:
     """Return True if any entry is structurally nonzero."""
     return not all(is_zero(y) for y in x.ravel())
 
 
-def count_filled(x: np.ndarray) -> int:
+def count_nonzero_entries(x: np.ndarray) -> int:
     """Return the number of structurally nonzero entries."""
     return sum(not is_zero(y) for y in x.ravel())
 

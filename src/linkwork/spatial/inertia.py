@@ -64,22 +64,22 @@ class Inertia(Immutable):
         )
 
     @classmethod
-    def rigid(cls, mass: float, centre: np.ndarray, moment: np.ndarray) -> Inertia:
+    def rigid(cls, mass: float, center: np.ndarray, moment: np.ndarray) -> Inertia:
         """Return the inertia of a rigid body.
 
         Mass [kg], center of mass [m], and moment of inertia about it [kg m²], (3, 3).
         """
-        if any(isinstance(x, Symbol) for x in (mass, *np.ravel(centre), *np.ravel(moment))):
-            c = np.asarray(centre)
-            h = mass * np.asarray(centre)
+        if any(isinstance(x, Symbol) for x in (mass, *np.ravel(center), *np.ravel(moment))):
+            c = np.asarray(center)
+            h = mass * np.asarray(center)
             half = 0.5 * (moment[0, 0] + moment[1, 1] + moment[2, 2])
             J = symmetric(lambda i, j: (half if i == j else 0.0) - moment[i, j] + c[i] * h[j])
-            return cls.of_moments(mass, h, J)
-        c = skew(np.asarray(centre, dtype=float))
+            return cls.from_moments(mass, h, J)
+        c = skew(np.asarray(center, dtype=float))
         return cls(np.asarray(moment, dtype=float) + product(mass * c, c.T), mass * c, mass * np.eye(3), mass)
 
     @classmethod
-    def of_moments(cls, mass: Any, h: np.ndarray, J: np.ndarray) -> Inertia:
+    def from_moments(cls, mass: Any, h: np.ndarray, J: np.ndarray) -> Inertia:
         """Return a rigid-body inertia from mass [kg], first moments h [kg m] and second moments J [kg m²]."""
         return cls(_moment_of(J), skew(h), mass * np.eye(3), mass, J)
 
@@ -89,7 +89,7 @@ class Inertia(Immutable):
         return cls(moment, np.zeros((3, 3)), np.zeros((3, 3)), 0.0)
 
     @classmethod
-    def of(cls, M: np.ndarray) -> Inertia:
+    def from_matrix(cls, M: np.ndarray) -> Inertia:
         """Return the inertia of a symmetric (6, 6) matrix."""
         return cls(M[:3, :3], M[:3, 3:], M[3:, 3:])
 
@@ -99,7 +99,7 @@ class Inertia(Immutable):
         return is_zero(self.mass) and all(is_zero(x) for x in self.B.ravel())
 
     def constant(self) -> Inertia:
-        """Return the inertia with float arrays, and exact zeros where rounding missed them."""
+        """Return the inertia with float arrays, in which entries of A below rounding are exact zeros."""
         A, B, D = (np.asarray(block, dtype=float) for block in (self.A, self.B, self.D))
         A = np.where(np.abs(A) < 1e-16 * np.abs(A).max(initial=0.0), 0.0, A)
         return Inertia(A, B, D, self.mass)
@@ -124,7 +124,7 @@ class Inertia(Immutable):
         known = mass is not None and (self.J is not None or other.J is not None)
         if known and all(x.J is not None or not x.is_symbolic for x in (self, other)):
             J = self.second_moments() + other.second_moments()
-            return Inertia.of_moments(mass, self.h + other.h, J)
+            return Inertia.from_moments(mass, self.h + other.h, J)
         return Inertia(self.A + other.A, self.B + other.B, self.D + other.D, mass)
 
     def times(self, factor: float) -> Inertia:
@@ -174,14 +174,17 @@ class Inertia(Immutable):
         """Return `point_force` of a massless body by Euler's equation: A ω̇ + ω × A ω."""
         return np.concatenate([product(self.A, alpha) + cross(w, product(self.A, w)), np.zeros(3)])
 
-    def without(self, G: np.ndarray, U: np.ndarray, D: Any = None, gone: Sequence[int] = ()) -> Inertia:
-        """Return I - G Uᵀ, the articulated inertia after projecting out a joint; G and U are (6, m).
+    def projected(
+        self, G: np.ndarray, U: np.ndarray, D: Any = None, zero_rows: Sequence[int] = ()
+    ) -> Inertia:
+        """Return I - G Uᵀ, the articulated inertia with a joint projected out; G and U are (6, m).
 
-        Rows and columns `gone` are known to vanish and become structural zeros.
+        Rows and columns in `zero_rows` are known to vanish and become structural zeros. D is used by inertias
+        of clusters only.
         """
 
         def entry(i: int, j: int) -> Any:
-            if i in gone or j in gone:
+            if i in zero_rows or j in zero_rows:
                 return 0.0
             block = self.A if j < 3 else self.B if i < 3 else self.D
             return block[i % 3, j % 3] - product(G[i], U[j])

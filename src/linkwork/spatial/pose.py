@@ -15,18 +15,18 @@ from linkwork.spatial.inertia import Inertia, symmetric
 from linkwork.spatial.vectors import cross, skew
 
 
-class Turn(NamedTuple):
+class ElementaryRotation(NamedTuple):
     """A rotation as a constant one, `before`, and an elementary rotation about the child's coordinate axis k.
 
-    `short`: matrices may be rotated by double angles. That needs half the operations, but small entries lose
-    digits to cancellation if a body's own inertia is negligible against what it carries.
+    `double_angles`: matrices may be rotated by double angles. That needs half the operations, but small
+    entries lose digits to cancellation if the inertia of a body is negligible compared with what it carries.
     """
 
     before: np.ndarray
     k: int
     c: Any
     s: Any
-    short: bool = True
+    double_angles: bool = True
 
 
 class Pose(Immutable):
@@ -40,9 +40,9 @@ class Pose(Immutable):
 
     R: np.ndarray
     p: np.ndarray
-    turn: Turn | None
+    turn: ElementaryRotation | None
 
-    def __init__(self, R: np.ndarray, p: np.ndarray, turn: Turn | None = None) -> None:
+    def __init__(self, R: np.ndarray, p: np.ndarray, turn: ElementaryRotation | None = None) -> None:
         set_frozen(self, "R", R)
         set_frozen(self, "p", p)
         set_frozen(self, "turn", turn)
@@ -78,7 +78,7 @@ class Pose(Immutable):
         return cls(np.eye(3), np.asarray(p))
 
     @classmethod
-    def turned(cls, k: int, angle: Any) -> Pose:
+    def rotation_about(cls, k: int, angle: Any) -> Pose:
         """Return a rotation about coordinate axis k by an angle [rad]."""
         s, c = sincos(angle)
         a = (k + 1) % 3
@@ -88,7 +88,7 @@ class Pose(Immutable):
         R[a, b] = -s
         R[b, a] = s
         R[b, b] = c
-        return cls(R, np.zeros(3), Turn(np.eye(3), k, c, s))
+        return cls(R, np.zeros(3), ElementaryRotation(np.eye(3), k, c, s))
 
     @classmethod
     def from_quaternion(cls, q: np.ndarray) -> Pose:
@@ -96,7 +96,7 @@ class Pose(Immutable):
         return cls(rotation.matrix(q), np.zeros(3))
 
     @classmethod
-    def placed(cls, xyz: Any = (0.0, 0.0, 0.0), rpy: Any = (0.0, 0.0, 0.0)) -> Pose:
+    def from_xyz_rpy(cls, xyz: Any = (0.0, 0.0, 0.0), rpy: Any = (0.0, 0.0, 0.0)) -> Pose:
         """Return a constant pose at `xyz` [m], rotated by roll, pitch and yaw [rad].
 
         The angles are about the parent's x, y and z axes, in this order.
@@ -149,7 +149,7 @@ class Pose(Immutable):
             J = self._rotate(inertia.J, same=True)
             p = self.p
             moved = h + inertia.mass * p
-            return Inertia.of_moments(
+            return Inertia.from_moments(
                 inertia.mass, moved, symmetric(lambda i, j: J[i, j] + p[i] * h[j] + moved[i] * p[j])
             )
         P = skew(self.p)
@@ -173,11 +173,12 @@ class Pose(Immutable):
         return self._rotate(M, same=symmetric)
 
     def _rotate(self, M: np.ndarray, *, same: bool = False) -> np.ndarray:
-        """Return R M Rᵀ; `same` means that M is symmetric.
-
-        An elementary rotation needs half the operations by double angles.
-        """
-        decomposition = in_turns(self.turn.before) if self.turn is not None and self.turn.short else None
+        """Return R M Rᵀ; an elementary rotation needs half the operations by double angles."""
+        decomposition = (
+            permutation_and_rotation(self.turn.before)
+            if self.turn is not None and self.turn.double_angles
+            else None
+        )
         if self.turn is None or decomposition is None:
             if not same:
                 return product(self.R, product(M, self.R.T))
@@ -219,7 +220,7 @@ def _turned(M: np.ndarray, k: int, c: Any, s: Any) -> np.ndarray:
     return T
 
 
-def in_turns(R: np.ndarray) -> tuple[np.ndarray, tuple[int, float, float] | None] | None:
+def permutation_and_rotation(R: np.ndarray) -> tuple[np.ndarray, tuple[int, float, float] | None] | None:
     """Return a constant rotation as an axis permutation and an elementary rotation (axis, cos, sin) or None.
 
     The elementary rotation is by at most 45°. The result is None if the two frames share no axis.
@@ -243,9 +244,9 @@ def in_turns(R: np.ndarray) -> tuple[np.ndarray, tuple[int, float, float] | None
 
 
 def snapped(R: np.ndarray, rounding: float = 1e-15) -> np.ndarray:
-    """Return a constant rotation with exact zeros and ones where rounding missed them.
+    """Return a constant rotation with entries within `rounding` of 0, 1 and -1 replaced by these.
 
-    They shorten programs.
+    Exact zeros and ones shorten programs.
     """
     R = np.where(np.abs(R) < rounding, 0.0, R)
     return np.where(np.abs(np.abs(R) - 1.0) < rounding, np.sign(R), R)

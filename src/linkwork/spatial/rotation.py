@@ -42,7 +42,7 @@ def scaled(q: np.ndarray) -> np.ndarray:
     return q * pow2(-maximum(maximum(x, y), maximum(z, w)))
 
 
-def normalised(q: np.ndarray) -> np.ndarray:
+def normalized(q: np.ndarray) -> np.ndarray:
     """Return a unit quaternion from one of moderate norm, such as `scaled` returns."""
     return q * (1.0 / sqrt(q @ q))
 
@@ -96,7 +96,7 @@ def of_matrix(R: np.ndarray) -> np.ndarray:
         better = other[k] > largest
         q = where(better, other, q)
         largest = where(better, other[k], largest)
-    return normalised(q)
+    return normalized(q)
 
 
 def exp(r: np.ndarray) -> np.ndarray:

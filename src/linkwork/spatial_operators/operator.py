@@ -145,7 +145,7 @@ class Operator(ABC):
         """Return the block-diagonal operator of the diagonal blocks (diagOf)."""
         if len(self.rows) != len(self.columns):
             raise LinkworkError(
-                f"{self.name} has no diagonal blocks: it maps {self.columns.what} to {self.rows.what}"
+                f"{self.name} has no diagonal blocks: it maps {self.columns.quantity} to {self.rows.quantity}"
             )
         factors = self.reduced if isinstance(self, Product) else [self]
         operator = factors[0] if len(factors) == 1 else self

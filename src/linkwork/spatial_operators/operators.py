@@ -12,7 +12,7 @@ from linkwork.errors import LinkworkError
 from linkwork.lazy import cached_property
 from linkwork.sko.contracts import HingeNode, NodeState
 from linkwork.sko.tree import TreeState
-from linkwork.spatial import filled, mirrored
+from linkwork.spatial import any_nonzero, mirrored
 from linkwork.spatial.constants import product
 from linkwork.spatial_operators.block_inverse import BlockInverse
 from linkwork.spatial_operators.identity import Identity
@@ -38,7 +38,7 @@ class Operators:
         number = {k: i for i, k in enumerate(every)}
         self.parents = tuple(GROUND if k.parent is nodes.ground else number[k.parent] for k in every)
         self._further = [
-            len(k.armature) if filled(np.asarray(k.armature, dtype=object)) else 0 for k in every
+            len(k.armature) if any_nonzero(np.asarray(k.armature, dtype=object)) else 0 for k in every
         ]
         rows = [k.rows + more for k, more in zip(every, self._further)]
         ends = np.cumsum([0, *rows])

@@ -15,15 +15,19 @@ from linkwork.mechanism.names import did_you_mean
 class Space:
     """The stacked vectors of one tree in one state, with a block for each node (or frame).
 
-    `what` says what they are, `names` and `slices` have a name and a place for each block. `segment` has, for
+    `quantity` describes them, `names` and `slices` have a name and a place for each block. `segment` has, for
     each block, the number of the serial-chain segment that its node is in (SKO Sec. 7.1). Operators of
     different trees or states have different spaces and are not compatible (SKO Sec. 2.3).
     """
 
     def __init__(
-        self, what: str, names: Sequence[str], slices: Sequence[slice], segment: Sequence[int] | None = None
+        self,
+        quantity: str,
+        names: Sequence[str],
+        slices: Sequence[slice],
+        segment: Sequence[int] | None = None,
     ) -> None:
-        self.what = what
+        self.quantity = quantity
         self.names = tuple(names)
         self.slices = tuple(slices)
         self.segment = tuple(range(len(names))) if segment is None else tuple(segment)
@@ -36,7 +40,7 @@ class Space:
         return len(self.names)
 
     def __repr__(self) -> str:
-        return f"<{self.what}: {len(self)} blocks, {self.size} rows>"
+        return f"<{self.quantity}: {len(self)} blocks, {self.size} rows>"
 
     def rows_of(self, k: int) -> int:
         """Return the number of rows of block k."""
@@ -47,7 +51,7 @@ class Space:
         if isinstance(block, str):
             if block not in self._places:
                 raise LinkworkError(
-                    f"{self.what} have no block named {block!r}{did_you_mean(block, self._places)}"
+                    f"{self.quantity} have no block named {block!r}{did_you_mean(block, self._places)}"
                 )
             return self._places[block]
         if (
@@ -64,11 +68,11 @@ class Space:
             array = np.asarray(x)
         except Exception:
             raise ShapeError(
-                f"{self.what}: expected arrays of {self.size} rows, got {type(x).__name__}"
+                f"{self.quantity}: expected arrays of {self.size} rows, got {type(x).__name__}"
             ) from None
         if array.ndim not in (1, 2) or len(array) != self.size:
             raise ShapeError(
-                f"{self.what}: expected {self.size} rows, (n,) or (n, m), got shape {array.shape}"
+                f"{self.quantity}: expected {self.size} rows, (n,) or (n, m), got shape {array.shape}"
             )
         array = array.astype(object)  # its sums are then our own, in a defined order
         return [array[block] for block in self.slices]
@@ -91,8 +95,8 @@ def check_compatible(one: Space, another: Space, operation: str) -> None:
     """Raise LinkworkError unless two spaces are the same."""
     if one is another:
         return
-    if one.what != another.what:
-        raise LinkworkError(f"{operation} is not defined: {one.what} are not {another.what}")
+    if one.quantity != another.quantity:
+        raise LinkworkError(f"{operation} is not defined: {one.quantity} are not {another.quantity}")
     raise LinkworkError(
         f"{operation} is not defined: they are operators of different trees or states, which are not "
         "compatible"

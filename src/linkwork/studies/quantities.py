@@ -81,7 +81,7 @@ def _describe(model: Model, name: str, task: Any, given_shape: tuple[int, ...] |
         raise StudyError(
             f"study: unknown quantity {name!r}; expected one of {', '.join(known)}, or kind@name"
         )
-    least = parameters.KINDS[kind].least
+    least = parameters.KINDS[kind].minimum
     value = parameters.value_of(model, name).astype(float)
     return Quantity(parameters.shape_of(model, name), value, True, least)
 

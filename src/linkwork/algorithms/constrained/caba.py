@@ -48,10 +48,10 @@ def by_sweeps(
     inner = [k for k in nodes.base_to_tips() if k in tree.active]
     outer = [k for k in nodes.base_to_tips() if k not in tree.active]
     dofs = [i for k in inner for i in range(k.dofs.start, k.dofs.stop)]
-    bearing = [
+    interface_nodes = [
         k for k in inner if any(j not in tree.active for j in nodes.children(k))
     ]  # their α is needed at the end
-    sizes = np.cumsum([len(dofs), *(k.rows for k in bearing)])
+    sizes = np.cumsum([len(dofs), *(k.rows for k in interface_nodes)])
 
     m = rows.m
     lam: Any = np.zeros(m + len(tree.unknowns), dtype=object)
@@ -63,7 +63,7 @@ def by_sweeps(
         ddd: Any = np.zeros(nodes.nv, dtype=object)
         dalpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
         tree.outward(inner, tree.inward(reversed(inner), R * change), dalpha, dlam, ddd)
-        return dlam[:m], state + np.concatenate([ddd[dofs], *(dalpha[k] for k in bearing), dlam[m:]])
+        return dlam[:m], state + np.concatenate([ddd[dofs], *(dalpha[k] for k in interface_nodes), dlam[m:]])
 
     def respond(x: np.ndarray) -> np.ndarray:
         x = np.array(x, dtype=object)
@@ -76,10 +76,10 @@ def by_sweeps(
     swept = tree.inward(nodes.tips_to_base(), R * lam0 + rows.at_rest(), T)
     tree.outward(inner, swept, alpha, lam, ddtheta)
 
-    state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in bearing), lam[m:]])
+    state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in interface_nodes), lam[m:]])
     tree.reflect(reversed(outer), lam0)  # λ⁰ in the reflected rows, as λ
     lam, state, converged, count = iterate(settings, lam[:m], lam[:m] - lam0, state, reduced)
     ddtheta[dofs], *alphas, massless = np.split(state, sizes)
     lam = np.concatenate([lam, massless])
-    tree.finish(outer, swept, alpha | dict(zip(bearing, alphas)), lam, ddtheta)
+    tree.finish(outer, swept, alpha | dict(zip(interface_nodes, alphas)), lam, ddtheta)
     return Result(ddtheta, rows.of_acting(-lam[:m]), converged, count)

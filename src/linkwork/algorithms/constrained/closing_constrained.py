@@ -1,7 +1,7 @@
 """Closing constrained loops: the nearest closed configuration, by Gauss-Newton steps of least norm.
 
-Residuals are measured in radians or sizes of their loop, and steps in radians or the largest of these sizes,
-so that mechanisms of any size are closed alike.
+Residuals are in radians or relative to the size of their loop, and steps in radians or relative to the
+largest of these sizes, so that results do not depend on the size of the mechanism.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from linkwork.model import Model, cached_on_model
 from linkwork.spatial import Factor, mirrored
 from linkwork.spatial.constants import product
 
-# of the factor between rounding errors of single and double precision: by which gaps may be larger there
-SINGLE = 1e-5
+# Factor by which gaps may be larger in single precision, relative to the ratio of rounding errors.
+SINGLE_PRECISION_GAP_FACTOR = 1e-5
 DAMPING = 1e-9  # for redundant rows (Levenberg-Marquardt), relative to the size of J
 
 
@@ -46,7 +46,7 @@ class Units(NamedTuple):
 
 @cached_on_model
 def closing_units(model: Model) -> Units:
-    """Return powers of two near the sizes of the loops, so that scaling rounds nothing."""
+    """Return units that are powers of two near the sizes of the loops, so that scaling is exact."""
     sizes: dict[str, float] = {}
     for bodies, loops in find_families(model.joints, model.loops):
         size = 2.0 ** round(math.log2(length_of(model, bodies, loops)))
@@ -67,7 +67,7 @@ def close_all(
 def close_all_unit_free(
     model: Model, q: np.ndarray, previous: np.ndarray | None = None, motion: np.ndarray | None = None
 ) -> tuple[Closed, Any]:
-    """Return what `close_all` does, and the largest residual in radians or sizes of the loop."""
+    """Return the result of `close_all`, and the largest residual [rad, or sizes of the loop]."""
     constraints = loop_constraints(model)
     if not constraints:
         closed = close_loops(model, q, previous, motion)
@@ -90,34 +90,32 @@ def close_all_unit_free(
     q, _ = newton(direction, retract, start, units.velocities, tolerance(CLOSURE_TOL, q))
     q, residual, openness = close_loops(model, q)
     nodes = nodes_for(model, constraints, q)
-    missed = violation(nodes, constraints)
+    residuals = violation(nodes, constraints)
     rows = ConstraintRows(nodes, constraints, rounded=True) if rounded_families(model.nominal) else None
-    missed = missed if rows is None else rows.truncated(missed)
-    error = residual_norm(missed)
-    unit_free = maximum(residual_norm(missed / units.rows), openness * OPEN)
-    openness = maximum(residual_norm(missed / units.rows) / OPEN, openness)
+    residuals = residuals if rows is None else rows.truncated(residuals)
+    error = residual_norm(residuals)
+    unit_free = maximum(residual_norm(residuals / units.rows), openness * OPEN)
+    openness = maximum(residual_norm(residuals / units.rows) / OPEN, openness)
     redundant = [n for n, loop in enumerate(model.loops) if _has_redundant(model, loop)]
-    if redundant:  # all equations count, also those that are not used
+    if redundant:  # check all equations, also those that are not used
         limits = model.closure_tolerance[redundant]
         gaps = closure_gaps(model, q)[redundant]
         sizes = np.array([[units.sizes[model.loops[n].name], 1.0] for n in redundant])
         unit = tolerance(1.0, q)
-        within = maximum(unit * SINGLE, 1.0)  # gaps in single precision are those of its rounding errors
+        gap_factor = maximum(unit * SINGLE_PRECISION_GAP_FACTOR, 1.0)  # above 1 in single precision only
         error = maximum(error, residual_norm(gaps.ravel()))
         unit_free = maximum(unit_free, residual_norm((gaps / sizes).ravel()))
-        openness = maximum(openness, residual_norm(gaps.ravel() / limits.ravel()) * unit / within)
+        openness = maximum(openness, residual_norm(gaps.ravel() / limits.ravel()) * unit / gap_factor)
     return Closed(q, maximum(residual, error), openness), unit_free
 
 
 def _has_redundant(model: Model, loop: LoopConstraint) -> bool:
-    """Return whether a constrained loop has equations that are not used, or that rounded numbers do not
-    satisfy.
-    """
-    held = next((one for one in model.constrained_loops if one.name == loop.name), None)
-    independent_rows = getattr(held, "independent_rows", None)
-    return held is not None and (
-        (independent_rows is not None and len(independent_rows) < held.count(model.joints))
-        or bool(getattr(held, "slack", ()))
+    """Return whether a constrained loop has unused equations, or equations with slack."""
+    constrained_loop = next((one for one in model.constrained_loops if one.name == loop.name), None)
+    independent_rows = getattr(constrained_loop, "independent_rows", None)
+    return constrained_loop is not None and (
+        (independent_rows is not None and len(independent_rows) < constrained_loop.count(model.joints))
+        or bool(getattr(constrained_loop, "slack", ()))
     )
 
 

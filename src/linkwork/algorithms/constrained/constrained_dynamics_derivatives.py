@@ -1,18 +1,18 @@
-"""The derivatives of constrained dynamics, at its solution (Carpentier, Budhiraja and Mansard 2021, Sec. IV).
+"""Derivatives of constrained dynamics at its solution (Carpentier, Budhiraja and Mansard 2021, Sec. IV).
 
-Accelerations and forces solve r = [T(θ̈) - τ - Jᵀ f, J θ̈ - k] = 0, T being inverse dynamics. So their
-changes solve
+Accelerations and forces solve r = [T(θ̈) - τ - Jᵀ f, J θ̈ - k] = 0, where T is inverse dynamics. Their
+derivatives solve
 
     [M  -Jᵀ] [∂θ̈]
     [J   0 ] [∂f]  = -∂r    at fixed θ̈ and f,
 
-the system that they solve themselves, by the same two factors: of M, and of the Delassus matrix J M⁻¹ Jᵀ. ∂T
-is analytic; only the constraints' own terms, Jᵀ f and J θ̈ - k, are differentiated as they are computed, by
-sweeps without J.
+with the same matrix as the dynamics, and so the same two factorizations: of M and of the Delassus matrix
+J M⁻¹ Jᵀ. ∂T is analytic; only the terms of the constraints, Jᵀ f and J θ̈ - k, are differentiated
+automatically, by sweeps without J.
 
-Where rows are redundant, nᵀ J = 0, f is the solution of least fᵀ R f: nᵀ R f = 0, so R f = J x with some x.
-From the changes of both, nᵀ R ∂f = -∂nᵀ R f = -∂nᵀ J x = nᵀ ∂J x. Changes of J θ̈ - k that the rows cannot
-have together are met as nearly as possible, by the least sum of squares divided by R.
+If rows are redundant, nᵀ J = 0, then f minimizes fᵀ R f: nᵀ R f = 0, so R f = J x for some x, and nᵀ R ∂f =
+-∂nᵀ R f = -∂nᵀ J x = nᵀ ∂J x. Inconsistent changes of J θ̈ - k are replaced by the nearest consistent ones:
+the sum of squared differences divided by R is minimal.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.sko.prepare.trees import tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, filled, is_zero, mirrored
-from linkwork.spatial.factor import count_filled
+from linkwork.spatial import Factor, any_nonzero, is_zero, mirrored
+from linkwork.spatial.factor import count_nonzero_entries
 
-SMALL = 10_000  # products of a matrix up to which it is made in straight code, which leaves out more zeros
-DEPENDENT = (
+MAX_UNROLLED_PRODUCTS = 10_000  # larger matrix products are maps over rows, which skip fewer zeros
+DEPENDENT_ROW_TOLS = (
     1e-10,
     2e-5,
 )  # a row's own part of its entry in the Delassus matrix, below which it depends on those before
@@ -73,25 +73,28 @@ def _total(x: np.ndarray) -> Any:
 
 
 class KKT:
-    """M x - Jᵀ y = b and J x = c, solved for any b and c.
+    """Factorized system M x - Jᵀ y = b and J x = c for any b and c.
 
-    `redundant`: rows that may depend on those before them. Of all solutions y has then the least sum of
-    `weights` W times squares, and J x - c that of squares divided by W. Other rows that depend on those
-    before them have y = 0.
+    `redundant` are rows that may depend on previous rows. Then y is the solution with the smallest yᵀ W y,
+    with W the `weights`, and c is replaced by the nearest attainable one in the metric W⁻¹. Rows that depend
+    on previous rows but are not in `redundant` have y = 0.
 
-    Of loops' rows from which combinations N were taken out, the forces have the least sum of `weights` W
-    times squares: J x + W N Nᵀ W y = c, times a typical mobility. Since Nᵀ J = 0 and Nᵀ c = 0, Nᵀ W y is zero
-    then.
+    If redundant combinations N of loop equations were projected out, forces minimize the same norm: J x + W N
+    Nᵀ W y = c, scaled by a typical mobility. Since Nᵀ J = 0 and Nᵀ c = 0, Nᵀ W y = 0.
 
-    Where a joint moves no mass, M + ρ Jᵀ J takes the place of M, as in `ltl`: b then has ρ Jᵀ c besides.
+    If a joint moves no mass, M + ρ Jᵀ J replaces M, as in `ltl`, and ρ Jᵀ c is added to b.
     """
 
     def __init__(
-        self, held: ConstraintRows, weights: np.ndarray | None = None, *, redundant: Sequence[int] = ()
+        self,
+        constraint_rows: ConstraintRows,
+        weights: np.ndarray | None = None,
+        *,
+        redundant: Sequence[int] = (),
     ) -> None:
-        nodes = held.nodes
-        inertia = mass_matrix(held.nodes)
-        self.J = held.jacobian()
+        nodes = constraint_rows.nodes
+        inertia = mass_matrix(constraint_rows.nodes)
+        self.J = constraint_rows.jacobian()
         self.rho = 0.0
         if any(is_zero(x) for x in np.diag(inertia)):
             self.rho = nodes.model.nominal.mass if isinstance(nodes, ModelTree) else 1.0
@@ -99,65 +102,79 @@ class KKT:
         self.M = factorised(nodes, inertia)
         self.Y = self.M.half(self.J.T)
         delassus = mirrored(self.Y.T @ self.M.scaled(self.Y))
-        self._weights = np.ones(held.m) if weights is None else weights * (held.m / _total(weights))
-        self._mobility = _total(np.diag(delassus)) / max(held.m, 1)
-        if held.is_truncated:
-            delassus = mirrored(delassus + self.undetermined(held, np.eye(held.m)))
+        self._weights = (
+            np.ones(constraint_rows.m) if weights is None else weights * (constraint_rows.m / _total(weights))
+        )
+        self._mobility = _total(np.diag(delassus)) / max(constraint_rows.m, 1)
+        if constraint_rows.is_truncated:
+            delassus = mirrored(delassus + self.undetermined(constraint_rows, np.eye(constraint_rows.m)))
         any_symbol = next((x for x in delassus.ravel() if isinstance(x, Symbol)), 0.0)
-        dependent = by_precision(any_symbol, *DEPENDENT)
+        dependent = by_precision(any_symbol, *DEPENDENT_ROW_TOLS)
         self.delassus = Factor(
             delassus[::-1, ::-1], dependent=dependent
         )  # factors go from the last row to the first
-        self._idle: tuple[np.ndarray, Factor] | None = None  # forces N that move nothing, and Nᵀ W N
+        self._null_forces: tuple[np.ndarray, Factor] | None = None  # forces N that move nothing, and Nᵀ W N
         if redundant:
             rows = list(redundant)
-            idle = [where(x == 0.0, 1.0, 0.0) for x in self.delassus.inverse[::-1][rows]]
-            N = (np.eye(held.m)[:, rows] - self.inverse @ delassus[:, rows]) * np.array(idle, dtype=object)
-            weighted = mirrored((N.T * self._weights) @ N) + np.diag(1.0 - np.array(idle, dtype=object))
-            self._idle = N, Factor(weighted)
+            is_dependent = [where(x == 0.0, 1.0, 0.0) for x in self.delassus.inverse[::-1][rows]]
+            N = (np.eye(constraint_rows.m)[:, rows] - self.inverse @ delassus[:, rows]) * np.array(
+                is_dependent, dtype=object
+            )
+            weighted = mirrored((N.T * self._weights) @ N) + np.diag(
+                1.0 - np.array(is_dependent, dtype=object)
+            )
+            self._null_forces = N, Factor(weighted)
 
-    def idle_part(self, y: np.ndarray) -> np.ndarray:
-        """Return N (Nᵀ W N)⁻¹ Nᵀ y, with forces N that move nothing; (0,) where there are none.
+    def null_part(self, y: np.ndarray) -> np.ndarray:
+        """Return N (Nᵀ W N)⁻¹ Nᵀ y, where N are forces that cause no motion; (0,) if there are none.
 
-        For weights of the results of `shared`, (m,), these are the weights of `turned`.
+        For the adjoint y of `with_least_norm`, (m,), this is the adjoint of `null_change`.
         """
-        if self._idle is None:
+        if self._null_forces is None:
             return np.zeros(0)
-        N, factor = self._idle
+        N, factor = self._null_forces
         return N @ factor.solve(N.T @ y)
 
-    def shared(self, y: np.ndarray, turned: Any = 0.0) -> np.ndarray:
-        """Return forces, (m,) or (m, columns), of which rows that depend on others have their share.
+    def with_least_norm(self, y: np.ndarray, null_change: Any = 0.0) -> np.ndarray:
+        """Return the forces of smallest norm equivalent to y, (m,) or (m, columns).
 
-        Of changes of forces, `turned` is that of `held_motion` at fixed x.
+        For derivatives of forces, `null_change` is the derivative of `row_motion` at fixed x.
         """
-        return y if self._idle is None else y + self.idle_part(turned - (y.T * self._weights).T)
+        return y if self._null_forces is None else y + self.null_part(null_change - (y.T * self._weights).T)
 
-    def within_reach(self, c: np.ndarray) -> np.ndarray:
-        """Return what J x can be that is nearest to c, (m,) or (m, columns)."""
-        return c if self._idle is None else c - (self.idle_part(c).T * self._weights).T
+    def nearest_attainable(self, c: np.ndarray) -> np.ndarray:
+        """Return the attainable J x nearest to c, (m,) or (m, columns)."""
+        return c if self._null_forces is None else c - (self.null_part(c).T * self._weights).T
 
     def motion_of(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return x and z with J x + `undetermined` z = W y, for least forces y."""
+        """Return x and z with J x + `undetermined` z = W y, for forces y of smallest norm."""
         return self.basic(np.zeros(len(self.J.T)), self._weights * y)
 
-    def held_motion(self, held: ConstraintRows, motion: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def row_motion(
+        self, constraint_rows: ConstraintRows, motion: tuple[np.ndarray, np.ndarray]
+    ) -> np.ndarray:
         """Return J x + `undetermined` z of `motion_of`, (m,), in this or another state."""
-        found = held.jacobian() @ motion[0]
-        return found + self.undetermined(held, motion[1]) if held.is_truncated else found
+        motion_of_rows = constraint_rows.jacobian() @ motion[0]
+        return (
+            motion_of_rows + self.undetermined(constraint_rows, motion[1])
+            if constraint_rows.is_truncated
+            else motion_of_rows
+        )
 
-    def undetermined(self, held: ConstraintRows, y: np.ndarray) -> np.ndarray:
-        """Return the part of forces in the residual of rows, in this or another state, that vanishes for the
-        smallest forces.
-        """
-        return held.undetermined(y, self._weights) * self._mobility
+    def undetermined(self, constraint_rows: ConstraintRows, y: np.ndarray) -> np.ndarray:
+        """Return the term of forces y in the residual that vanishes for forces of smallest norm.
 
-    def solve(self, b: np.ndarray, c: np.ndarray, turned: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return x and y for b of shape (nv,) or (nv, columns), and c with as many columns; for `turned` see
-        `shared`.
+        `constraint_rows` are those of this or another state.
         """
-        x, y = self.basic(b, self.within_reach(c))
-        return x, self.shared(y, turned)
+        return constraint_rows.undetermined(y, self._weights) * self._mobility
+
+    def solve(self, b: np.ndarray, c: np.ndarray, null_change: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and y for b, (nv,) or (nv, columns), and c with as many columns.
+
+        `null_change` is that of `with_least_norm`.
+        """
+        x, y = self.basic(b, self.nearest_attainable(c))
+        return x, self.with_least_norm(y, null_change)
 
     def basic(self, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return x and y, with zero components of y for rows that depend on previous rows."""
@@ -170,7 +187,7 @@ class KKT:
     def unit_forces(self) -> tuple[np.ndarray, np.ndarray]:
         """Return x, which is symmetric, and basic y for unit forces b, (nv, nv) and (m, nv)."""
         W = self.M.solve_sparse(self.Y, half=True)  # M⁻¹ Jᵀ
-        if W.shape[0] ** 2 * W.shape[1] < SMALL:
+        if W.shape[0] ** 2 * W.shape[1] < MAX_UNROLLED_PRODUCTS:
             F = -(self.inverse @ W.T)
             return mirrored(self.M.inverted() + W @ F), F
         F = map_rows(lambda w: -(self.inverse @ w), W).T
@@ -203,11 +220,11 @@ class KKT:
         unit: tuple[np.ndarray, np.ndarray],
         columns: Sequence[tuple[np.ndarray, np.ndarray, Mapping[int, np.ndarray]]],
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return x and basic y of matrices b and c, each column by the factors or from `unit` forces,
-        whichever takes fewer products.
+        """Return x and basic y of matrices b and c, each column by the cheaper of two methods.
 
-        With each: b of six velocities lacks a part -M dA, of bodies that are free but for the constraints
-        (see `free_parts`). Columns with the same zeros are one map.
+        A column is computed by the factors or from the responses `unit` to unit forces. The third entry of
+        each triple holds dA of free bodies, whose part -M dA is missing in b (see `free_parts`). Columns with
+        equal sparsity are solved by one map.
         """
         n = len(self.J.T)
         m = len(self.J)
@@ -220,7 +237,7 @@ class KKT:
             filled_columns.append(np.concatenate([b + self.rho * (self.J.T @ c) if self.rho else b, c]))
         both = np.concatenate(filled_columns, axis=1)
         solution = np.zeros((n + m, both.shape[1]), dtype=object)
-        for filled_rows, same_rows in self._alike(both).items():
+        for filled_rows, same_rows in self._columns_by_sparsity(both).items():
             solved = (
                 self._by_factors
                 if self._factors_are_cheaper(filled_rows)
@@ -229,35 +246,35 @@ class KKT:
             solution[:, same_rows] = map_rows(
                 partial(solved, filled_rows), both[np.ix_(filled_rows, same_rows)].T
             ).T
-        made = [(x[:n], x[n:]) for x in np.split(solution, len(columns), axis=1)]
-        for (x, _), (_, _, free) in zip(made, columns):
+        solutions = [(x[:n], x[n:]) for x in np.split(solution, len(columns), axis=1)]
+        for (x, _), (_, _, free) in zip(solutions, columns):
             for start, dA in free.items():
                 block = slice(start, start + 6)
                 x[block, block] = x[block, block] - dA
-        return made
+        return solutions
 
-    def _alike(self, both: np.ndarray) -> dict[tuple[int, ...], list[int]]:
-        """Return the columns of b over c by their filled rows: those that L⁻ᵀ b fills, and those of c in any
-        such column.
-        """
+    def _columns_by_sparsity(self, both: np.ndarray) -> dict[tuple[int, ...], list[int]]:
+        """Return the columns of [b; c] by the nonzero rows of L⁻ᵀ b and c."""
         n = len(self.J.T)
         groups: dict[tuple[int, ...], list[int]] = {}
         for j, column in enumerate(both.T):
             groups.setdefault(self.M.reached([i for i in range(n) if not is_zero(column[i])]), []).append(j)
-        wanted = {}
+        columns_by_rows = {}
         for rows, columns in groups.items():
-            held = [i for i in range(n, len(both)) if filled(both[i, columns])]
-            if rows or held:
-                wanted[*rows, *held] = columns
-        return wanted
+            constraint_indices = [i for i in range(n, len(both)) if any_nonzero(both[i, columns])]
+            if rows or constraint_indices:
+                columns_by_rows[*rows, *constraint_indices] = columns
+        return columns_by_rows
 
     def _factors_are_cheaper(self, filled_rows: tuple[int, ...]) -> bool:
         """Return whether the factors take fewer products for a column, estimated."""
         n = len(self.J.T)
         m = len(self.J)
         entries = sum(map(len, self.M.rows))
-        factor_products = sum(len(self.M.rows[i]) + count_filled(self.Y[i]) for i in filled_rows if i < n)
-        return factor_products + m * m + count_filled(self.Y) + entries < (n + m) * len(filled_rows)
+        factor_products = sum(
+            len(self.M.rows[i]) + count_nonzero_entries(self.Y[i]) for i in filled_rows if i < n
+        )
+        return factor_products + m * m + count_nonzero_entries(self.Y) + entries < (n + m) * len(filled_rows)
 
     def _by_factors(self, filled_rows: tuple[int, ...], column: np.ndarray) -> np.ndarray:
         n = len(self.J.T)
@@ -288,22 +305,25 @@ def constrained_dynamics_derivatives(
     tau: Any,
     f_ext: Any,
     targets: Any,
-    by: Differentiate,
+    differentiate: Differentiate,
     along: Along,
     active: Any = None,
     weights: np.ndarray | None = None,
     redundant: Sequence[int] = (),
 ) -> ConstrainedDerivatives:
-    """Return derivatives by q (on the tangent space), v and tau; `by` and `along` differentiate functions, as
-    in `of_inverse_dynamics`. For `weights` and `redundant` see `KKT`.
+    """Return derivatives with respect to q (on the tangent space), v and tau.
+
+    `differentiate` and `along` are those of `of_inverse_dynamics`, `weights` and `redundant` those of `KKT`.
     """
 
     def rows(q: Any, v: Any) -> ConstraintRows:
         return ConstraintRows(nodes_for(model, constraints, q, v, f_ext), constraints, targets, active)
 
-    held = rows(q, v)
-    kkt = KKT(held, weights, redundant=redundant)
-    a, f = kkt.solve(tau - inverse_dynamics(held.nodes, np.zeros(model.nv)), -held.at_rest())
+    solution_rows = rows(q, v)
+    kkt = KKT(solution_rows, weights, redundant=redundant)
+    a, f = kkt.solve(
+        tau - inverse_dynamics(solution_rows.nodes, np.zeros(model.nv)), -solution_rows.at_rest()
+    )
     motion = kkt.motion_of(f) if redundant else None
 
     def terms(q: Any) -> np.ndarray:
@@ -312,24 +332,26 @@ def constrained_dynamics_derivatives(
         residual = moved_rows.residual(a)
         if moved_rows.is_truncated:
             residual = residual + kkt.undetermined(moved_rows, f)
-        more = [] if motion is None else [kkt.held_motion(moved_rows, motion)]
+        more = [] if motion is None else [kkt.row_motion(moved_rows, motion)]
         return np.concatenate([moved_rows.joint_forces(f), residual, *more])
 
     nv = model.nv
-    T, free = of_inverse_dynamics_apart(model, q, v, a, f_ext, by, along)
+    T, free = of_inverse_dynamics_apart(model, q, v, a, f_ext, differentiate, along)
     moved = along(terms, q, position_rates(model, q) @ velocity_map(tree(model, q)))[1]
-    turned = by(lambda v: rows(q, v).at_rest(), v)[1]
+    null_change = differentiate(lambda v: rows(q, v).at_rest(), v)[1]
     unit = kkt.unit_forces()
     by_q, by_v = kkt.solve_columns(
         unit,
         [
             (
                 moved[:nv] - T.by_q,
-                -kkt.within_reach(moved[nv : nv + held.m]),
+                -kkt.nearest_attainable(moved[nv : nv + solution_rows.m]),
                 {k: part.dA for k, part in free.items()},
             ),
-            (-T.by_v, -kkt.within_reach(turned), {k: part.dA_v for k, part in free.items()}),
+            (-T.by_v, -kkt.nearest_attainable(null_change), {k: part.dA_v for k, part in free.items()}),
         ],
     )
-    f_by_q = kkt.shared(by_q[1], moved[nv + held.m :])
-    return ConstrainedDerivatives(by_q[0], by_v[0], unit[0], f_by_q, kkt.shared(by_v[1]), kkt.shared(unit[1]))
+    f_by_q = kkt.with_least_norm(by_q[1], moved[nv + solution_rows.m :])
+    return ConstrainedDerivatives(
+        by_q[0], by_v[0], unit[0], f_by_q, kkt.with_least_norm(by_v[1]), kkt.with_least_norm(unit[1])
+    )

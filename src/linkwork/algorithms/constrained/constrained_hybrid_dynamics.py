@@ -42,7 +42,7 @@ class HybridResult(NamedTuple):
 
 
 def constrained_hybrid_dynamics(
-    held: ConstraintRows,
+    constraint_rows: ConstraintRows,
     solver: Solver,
     ddtheta: np.ndarray,
     T: np.ndarray,
@@ -52,24 +52,26 @@ def constrained_hybrid_dynamics(
     """Return θ̈ and T, (nv,), and forces, where θ̈ is given at velocities that are `prescribed`, (nv,), and T
     at the others.
     """
-    solution = solver(reduced(held, prescribed, ddtheta), T[~prescribed], np.zeros(held.m), settings)
+    solution = solver(
+        reduced(constraint_rows, prescribed, ddtheta), T[~prescribed], np.zeros(constraint_rows.m), settings
+    )
     acc = np.array(ddtheta, dtype=object)
     tau = np.array(T, dtype=object)
     acc[~prescribed] = solution.ddtheta
-    needed = inverse_dynamics(held.nodes, acc) - held.joint_forces(solution.forces)
+    needed = inverse_dynamics(constraint_rows.nodes, acc) - constraint_rows.joint_forces(solution.forces)
     tau[prescribed] = needed[prescribed]
     return HybridResult(acc, tau, solution.forces, solution.converged, solution.iterations)
 
 
-def reduced(held: ConstraintRows, prescribed: np.ndarray, ddtheta: np.ndarray) -> ConstraintRows:
+def reduced(constraint_rows: ConstraintRows, prescribed: np.ndarray, ddtheta: np.ndarray) -> ConstraintRows:
     """Return the rows restricted to velocities that are not prescribed."""
     ddtheta = np.array(ddtheta, dtype=object)
-    nodes, made = with_prescribed(held.nodes, prescribed, ddtheta)
-    other = copy(held)
+    nodes, made = with_prescribed(constraint_rows.nodes, prescribed, ddtheta)
+    other = copy(constraint_rows)
     other.nodes = nodes
-    other.K = {made[k]: K for k, K in held.K.items()}
+    other.K = {made[k]: K for k, K in constraint_rows.K.items()}
     other.c = {}
-    for k, c in held.c.items():
+    for k, c in constraint_rows.c.items():
         known = prescribed[k.dofs]
         other.k = other.k - c[:, known] @ ddtheta[k.dofs][known]
         other.c[made[k]] = c[:, ~known]
@@ -105,17 +107,17 @@ class HybridSolution:
         self.constraints = constraints
         self.active = arrays.active
         self.prescribed = prescribed
-        held = self._rows(model, arrays.q, arrays.v, arrays.f_ext, arrays.targets)
-        reduced_rows = reduced(held, prescribed, arrays.a)
+        constraint_rows = self._rows(model, arrays.q, arrays.v, arrays.f_ext, arrays.targets)
+        reduced_rows = reduced(constraint_rows, prescribed, arrays.a)
         self.kkt = KKT(reduced_rows, weights, redundant=redundant)
-        self.J = held.jacobian()
-        self.M = mass_matrix(held.nodes)
+        self.J = constraint_rows.jacobian()
+        self.M = mass_matrix(constraint_rows.nodes)
         bias = inverse_dynamics(reduced_rows.nodes, np.zeros(reduced_rows.nodes.nv))
         free, self.f = self.kkt.solve(arrays.tau[~prescribed] - bias, -reduced_rows.at_rest())
         self.a = np.array(arrays.a, dtype=object)
         self.tau = np.array(arrays.tau, dtype=object)
         self.a[~prescribed] = free
-        needed = inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f)
+        needed = inverse_dynamics(constraint_rows.nodes, self.a) - constraint_rows.joint_forces(self.f)
         self.tau[prescribed] = needed[prescribed]
         self.motion: tuple[np.ndarray, np.ndarray] | None = None
         if redundant:
@@ -134,14 +136,20 @@ class HybridSolution:
     ) -> np.ndarray:
         """Return T - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
 
-        Where rows are redundant, `KKT.held_motion` follows, (m,).
+        Where rows are redundant, `KKT.row_motion` follows, (m,).
         """
-        held = self._rows(model, q, v, f_ext, targets)
-        rows = held.residual(self.a)
-        if held.is_truncated:
-            rows = rows + self.kkt.undetermined(held, self.f)
-        more = [] if self.motion is None else [self.kkt.held_motion(held, self.motion)]
-        return np.concatenate([inverse_dynamics(held.nodes, self.a) - held.joint_forces(self.f), rows, *more])
+        constraint_rows = self._rows(model, q, v, f_ext, targets)
+        rows = constraint_rows.residual(self.a)
+        if constraint_rows.is_truncated:
+            rows = rows + self.kkt.undetermined(constraint_rows, self.f)
+        more = [] if self.motion is None else [self.kkt.row_motion(constraint_rows, self.motion)]
+        return np.concatenate(
+            [
+                inverse_dynamics(constraint_rows.nodes, self.a) - constraint_rows.joint_forces(self.f),
+                rows,
+                *more,
+            ]
+        )
 
     def change(self, change: np.ndarray) -> np.ndarray:
         """Return the changes of what is found (T where prescribed, else θ̈; then f), (nv + m, columns), for

@@ -32,7 +32,7 @@ from linkwork.constraints import Constraint
 from linkwork.model import Model
 from linkwork.sko.prepare.trees import tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor, filled, is_zero, mirrored
+from linkwork.spatial import Factor, any_nonzero, is_zero, mirrored
 
 DEPENDENT_TOL = 1e-10  # independent part of a row's entry in J Jᵀ below which it depends on others
 RIDGE = 1e-8  # of proximal steps to the least torques, relative to the trace of J Q Jᵀ
@@ -205,7 +205,7 @@ def _minimize_torque(
     Solved by proximal steps: where actuators do not feel z it stays zero.
     """
     m = len(J)
-    if not filled(J):  # no actuator feels these constraints
+    if not any_nonzero(J):  # no actuator feels these constraints
         return lam
     P = passive_rows.projected(np.eye(m))
     A = P.T @ J

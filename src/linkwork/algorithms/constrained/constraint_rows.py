@@ -19,7 +19,7 @@ from linkwork.sko.inertias import BlockInertia, DenseInertia
 from linkwork.sko.prepare.rotors import lumped
 from linkwork.sko.prepare.trees import hinge_tree
 from linkwork.sko.tree import TreeState
-from linkwork.spatial import Inertia, filled, is_zero, mirrored
+from linkwork.spatial import Inertia, any_nonzero, is_zero, mirrored
 
 
 class ConstraintRows:
@@ -40,8 +40,10 @@ class ConstraintRows:
         *,
         rounded: bool = False,
     ) -> None:
-        """Combinations of redundant loops' rows that say nothing are taken out; where only closing counts,
-        only those of `rounded` numbers.
+        """Collect the rows, and project out redundant combinations of loop equations.
+
+        With `rounded`, only those of loops with rounded numbers are projected out, as needed for closing
+        loops.
         """
         self._take(nodes, rows_of(nodes, constraints), targets, active)
         model = getattr(nodes, "model", None)
@@ -149,7 +151,7 @@ class ConstraintRows:
         for k, c in self.c.items():
             J[:, k.dofs] = c
         for group in map(list, self.groups):
-            ends = [k for k, K in self.K.items() if filled(K[group])]
+            ends = [k for k, K in self.K.items() if any_nonzero(K[group])]
             # what moves both ends of a loop as one rigid body is not felt: all below a node that hangs on one
             # body
             shared = (
@@ -202,7 +204,9 @@ class ConstraintRows:
     def stiffened(self, mu: np.ndarray) -> tuple[set[int], dict[HingeNode, list[Any]]]:
         """Return the rows that constrain a single body, and Kᵀ μ K of these for each node."""
         shared_rows = {
-            r for r in range(self.m) if sum(filled(K[r]) for K in (*self.K.values(), *self.c.values())) > 1
+            r
+            for r in range(self.m)
+            if sum(any_nonzero(K[r]) for K in (*self.K.values(), *self.c.values())) > 1
         }
         local_rows: set[int] = set()
         added: dict[HingeNode, list[Any]] = {}
@@ -211,7 +215,7 @@ class ConstraintRows:
                 rows = [
                     r
                     for r in range(self.m)
-                    if r not in shared_rows and filled(K[r, block]) and is_zero_outside(K[r], block)
+                    if r not in shared_rows and any_nonzero(K[r, block]) and is_zero_outside(K[r], block)
                 ]
                 if rows:
                     added.setdefault(k, []).append(
@@ -223,7 +227,7 @@ class ConstraintRows:
 
 def is_zero_outside(row: np.ndarray, columns: slice) -> bool:
     """Return whether a row is zero outside these columns."""
-    return not filled(row[: columns.start]) and not filled(row[columns.stop :])
+    return not any_nonzero(row[: columns.start]) and not any_nonzero(row[columns.stop :])
 
 
 def stiffness(
@@ -234,7 +238,7 @@ def stiffness(
         matrix = np.zeros((k.rows, k.rows), dtype=object)
         matrix[block, block] = mirrored(K.T @ WK)
         return DenseInertia(matrix)
-    felt = Inertia(*np.zeros((3, 3, 3))).without(-WK.T, K.T)
+    felt = Inertia(*np.zeros((3, 3, 3))).projected(-WK.T, K.T)
     return felt if isinstance(k.M, Inertia) else BlockInertia(block, felt, k.rows)
 
 

@@ -1,9 +1,9 @@
 """Delassus matrix Λ⁻¹ = J M⁻¹ Jᵀ and its damped inverse, by sweeps (Constrained Sec. VI, Alg. 5).
 
-Constraints are carried inward as rows K, and the joints' response to their forces is accumulated in L. Where
-more rows meet at a node than it has itself, it is cheaper to carry the node's own motion (Constrained:
-extended force propagators from one branching link in 𝒩 to the next, and Ω), and to insert the rows again
-afterwards.
+Constraints are propagated inward as rows K, and the response of joints to their forces is accumulated in L.
+If more rows meet at a node than it has itself, it is cheaper to propagate the motion of the node
+(Constrained: extended force propagators from one branching link in 𝒩 to the next, and Ω), and to multiply by
+the rows afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from linkwork.errors import ModelError
 from linkwork.mechanism import Frame
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
-from linkwork.spatial import Factor, filled, mirrored
+from linkwork.spatial import Factor, any_nonzero, mirrored
 
 
 class Branching(NamedTuple):
@@ -40,15 +40,18 @@ Bases = list[tuple[np.ndarray, Factor]]
 
 
 def compliance(
-    held: ConstraintRows, added: Mapping[HingeNode, Sequence[Any]] | None = None, *, apart: bool = False
+    constraint_rows: ConstraintRows,
+    added: Mapping[HingeNode, Sequence[Any]] | None = None,
+    *,
+    apart: bool = False,
 ) -> tuple[np.ndarray, Bases]:
     """Return J M⁻¹ Jᵀ of all rows, (m, m) (PV-OSIMr), with inertias `added` to some nodes (cABA-OSIM).
 
     With `apart`, the part of free bases, K P⁻¹ Kᵀ, which couples all their branches (Constrained Eq. 41), is
     left out; it is returned separately in any case.
     """
-    nodes = held.nodes
-    m = held.m
+    nodes = constraint_rows.nodes
+    m = constraint_rows.m
     P_plus: dict[HingeNode, Any] = {}
     waiting: dict[HingeNode, Pending] = {}
     branchings: list[Branching] = []
@@ -60,11 +63,13 @@ def compliance(
             P = P + more
         for j in nodes.children(k):
             P = P + j.A.congruence(P_plus[j])
-        pending = Pending.begun(held.K.get(k), k.rows)
+        pending = Pending.begun(constraint_rows.K.get(k), k.rows)
         if k in waiting:
             pending = pending.joined(waiting.pop(k))
-        free = k.parent is nodes.ground and k.rows == 6 and k.H.shape == (6, 6) and not filled(k.armature)
-        if free and k not in held.c:
+        free = (
+            k.parent is nodes.ground and k.rows == 6 and k.H.shape == (6, 6) and not any_nonzero(k.armature)
+        )
+        if free and k not in constraint_rows.c:
             bases.append((pending, Factor(P.dense())))
             continue
         if len(pending.rows) > k.rows:
@@ -72,7 +77,7 @@ def compliance(
             count += k.rows
             branchings.append(Branching(pending.rows, pending.K, pending.L, motion))
             pending = Pending.fresh(motion, np.eye(k.rows).astype(object))
-        P_plus[k], pending = eliminate_hinge(k, P, pending, held.c.get(k))
+        P_plus[k], pending = eliminate_hinge(k, P, pending, constraint_rows.c.get(k))
         if pending.rows:
             waiting[k.parent] = waiting[k.parent].joined(pending) if k.parent in waiting else pending
     L = np.zeros((count, count), dtype=object)
@@ -108,22 +113,22 @@ def eliminate_hinge(k: HingeNode, P: Any, pending: Pending, c: np.ndarray | None
     return P_plus, Pending(rows, below, L + mirrored(D.solve(u.T).T @ u.T), ends)
 
 
-def delassus(held: ConstraintRows) -> np.ndarray:
+def delassus(constraint_rows: ConstraintRows) -> np.ndarray:
     """Return Λ⁻¹ = J M⁻¹ Jᵀ, (m, m) (PV-OSIMr)."""
-    return compliance(held)[0]
+    return compliance(constraint_rows)[0]
 
 
-def damped_inverse(held: ConstraintRows, R: np.ndarray) -> np.ndarray:
+def damped_inverse(constraint_rows: ConstraintRows, R: np.ndarray) -> np.ndarray:
     """Return (Λ⁻¹ + R)⁻¹, (m, m), by the matrix inversion lemma (cABA-OSIM: Constrained Eq. 40 and Alg. 5).
 
     Rows that constrain one body stiffen its inertia. The others, those of loops, are inverted as a block.
     """
-    local_rows, added = held.stiffened(1.0 / R)
+    local_rows, added = constraint_rows.stiffened(1.0 / R)
     local = sorted(local_rows)
-    shared = [r for r in range(held.m) if r not in local_rows]
-    mu = np.array([1.0 / R[r] if r in local_rows else 1.0 for r in range(held.m)])
-    Q, _ = compliance(held.scaled(mu), added)
-    inverse = np.zeros((held.m, held.m), dtype=object)
+    shared = [r for r in range(constraint_rows.m) if r not in local_rows]
+    mu = np.array([1.0 / R[r] if r in local_rows else 1.0 for r in range(constraint_rows.m)])
+    Q, _ = compliance(constraint_rows.scaled(mu), added)
+    inverse = np.zeros((constraint_rows.m, constraint_rows.m), dtype=object)
     inverse[np.ix_(local, local)] = np.diag(mu[local]) - Q[np.ix_(local, local)]
     if shared:
         S = Factor(Q[np.ix_(shared, shared)] + np.diag(R[shared]))  # the Schur complement of the loops' rows
@@ -141,36 +146,36 @@ def inverted(delassus: np.ndarray, R: np.ndarray) -> np.ndarray:
     return mirrored(Factor(delassus + np.diag(R)).solve(np.eye(len(R))))
 
 
-def damped_inverse_at_base(held: ConstraintRows, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def damped_inverse_at_base(constraint_rows: ConstraintRows, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return B, (m, m), and C, (m, 6 bases), with (Λ⁻¹ + R)⁻¹ = B - C Cᵀ (cABA-OSIMf: Constrained Eq. 41).
 
     B has blocks of branches only, so both together multiply a vector at lower cost than the dense matrix. C =
     0 on a fixed base.
     """
     mu = 1.0 / R
-    local_rows, added = held.stiffened(mu)
-    if len(local_rows) < held.m:
+    local_rows, added = constraint_rows.stiffened(mu)
+    if len(local_rows) < constraint_rows.m:
         raise ModelError(
             "constraints between two bodies, or in joints, cannot be separated from a free base: use "
             "damped_delassus_inverse"
         )
-    L, bases = compliance(held.scaled(mu), added, apart=True)
+    L, bases = compliance(constraint_rows.scaled(mu), added, apart=True)
     return np.diag(mu) - L, np.concatenate(
-        [P.root(K.T).T for K, P in bases] or [np.zeros((held.m, 6))], axis=1
+        [P.root(K.T).T for K, P in bases] or [np.zeros((constraint_rows.m, 6))], axis=1
     )
 
 
-def product(held: ConstraintRows, R: np.ndarray, x: np.ndarray) -> np.ndarray:
+def product(constraint_rows: ConstraintRows, R: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return (Λ⁻¹ + R)⁻¹ x, (m,), without the matrix: the constraint forces for residuals x, by one inward
     and one outward sweep.
     """
-    tree = ProximalTree(held, R, eliminate_locally)
-    lam = np.zeros(held.m + len(tree.unknowns), dtype=object)
-    ddtheta = np.zeros(held.nodes.nv, dtype=object)
-    inner = [k for k in held.nodes.base_to_tips() if k in tree.active]
+    tree = ProximalTree(constraint_rows, R, eliminate_locally)
+    lam = np.zeros(constraint_rows.m + len(tree.unknowns), dtype=object)
+    ddtheta = np.zeros(constraint_rows.nodes.nv, dtype=object)
+    inner = [k for k in constraint_rows.nodes.base_to_tips() if k in tree.active]
     swept = tree.inward(reversed(inner), np.array(x, dtype=object))
-    tree.outward(inner, swept, {held.nodes.ground: np.zeros(6)}, lam, ddtheta)
-    return lam[: held.m]
+    tree.outward(inner, swept, {constraint_rows.nodes.ground: np.zeros(6)}, lam, ddtheta)
+    return lam[: constraint_rows.m]
 
 
 def force_propagator(nodes: TreeState[HingeNode], frame: Frame, to: Frame) -> np.ndarray:
@@ -192,8 +197,8 @@ def force_propagator(nodes: TreeState[HingeNode], frame: Frame, to: Frame) -> np
     return end.force_of(X)
 
 
-def by_factorisation(held: ConstraintRows) -> np.ndarray:
+def by_factorisation(constraint_rows: ConstraintRows) -> np.ndarray:
     """Return Λ⁻¹ from the sparse factor of the mass matrix (LTL-OSIM)."""
-    M = factorised(held.nodes)
-    Y = M.half(held.jacobian().T)
+    M = factorised(constraint_rows.nodes)
+    Y = M.half(constraint_rows.jacobian().T)
     return mirrored(Y.T @ M.scaled(Y))

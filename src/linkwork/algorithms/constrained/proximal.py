@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.algorithms.newton import infinity_norm
 from linkwork.compiler.ir.functions import absolute, loop, where
-from linkwork.spatial import filled
+from linkwork.spatial import any_nonzero
 
 STEADY_TOL = 0.01  # relative change of residuals up to which they stem from contradicting rows
 
@@ -76,7 +76,7 @@ Step = Callable[
 def iterate(
     settings: Settings, lam: np.ndarray, change: np.ndarray, state: np.ndarray, step: Step
 ) -> Iterated:
-    """Iterate from the first λ, which came from a change.
+    """Iterate from the first λ and the change that led to it.
 
     `step` returns the next change of λ from the last one; R times a change is the residual. Where constraints
     cannot be satisfied, λ grows forever by the same change and the accelerations are those of least squares:
@@ -129,7 +129,7 @@ def moving_part(
 
     `respond` is the identity for what moves nothing, and small, the more so applied twice, for what does.
     """
-    return lam - respond(respond(lam)) if settings.solves and filled(lam) else lam
+    return lam - respond(respond(lam)) if settings.solves and any_nonzero(lam) else lam
 
 
 def residual_norm(x: np.ndarray) -> Any:

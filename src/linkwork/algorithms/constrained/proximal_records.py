@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwork.algorithms.tree.articulated import Hinge
 from linkwork.sko.contracts import HingeNode
-from linkwork.spatial import Factor, filled
+from linkwork.spatial import Factor, any_nonzero
 
 
 class Pending(NamedTuple):
@@ -30,7 +30,7 @@ class Pending(NamedTuple):
     @classmethod
     def begun(cls, K: np.ndarray | None, columns: int) -> Pending:
         """Return the rows of constraints on a node with `columns` rows, from K, (m, columns)."""
-        rows = [] if K is None else [r for r in range(len(K)) if filled(K[r])]
+        rows = [] if K is None else [r for r in range(len(K)) if any_nonzero(K[r])]
         return cls.fresh(rows, np.zeros((0, columns), dtype=object) if K is None else K[rows])
 
     def at_hinge(self, H: np.ndarray, c: np.ndarray | None) -> tuple[Pending, np.ndarray]:

@@ -41,7 +41,7 @@ from linkwork.compiler.ir.symbol import is_number
 from linkwork.errors import ModelError
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
-from linkwork.spatial import Factor, filled, is_zero, mirrored
+from linkwork.spatial import Factor, any_nonzero, is_zero, mirrored
 
 # whether pending multipliers are eliminated at a node, if possible
 EliminateAt = Callable[[TreeState[HingeNode], HingeNode], bool]
@@ -56,9 +56,11 @@ class ProximalTree:
     `unknowns` are the joints of massless velocities by name: behind the m rows of λ there is one for each.
     """
 
-    def __init__(self, held: ConstraintRows, R: np.ndarray, at: EliminateAt, *, early: bool = False) -> None:
-        self.nodes = held.nodes
-        self.held = held
+    def __init__(
+        self, constraint_rows: ConstraintRows, R: np.ndarray, at: EliminateAt, *, early: bool = False
+    ) -> None:
+        self.nodes = constraint_rows.nodes
+        self.constraint_rows = constraint_rows
         self.R = R
         self.early = early
         self.reflections: dict[HingeNode, Reflection] = {}
@@ -67,7 +69,10 @@ class ProximalTree:
         self._decided: set[int] = set()
         self.passed: dict[HingeNode, Passed] = {}
         self.eliminated: dict[HingeNode, list[Eliminated]] = {}
-        self._ends = [sum(filled(K[r]) for K in (*held.K.values(), *held.c.values())) for r in range(held.m)]
+        self._ends = [
+            sum(any_nonzero(K[r]) for K in (*constraint_rows.K.values(), *constraint_rows.c.values()))
+            for r in range(constraint_rows.m)
+        ]
         # with no compliance, the paths of what holds a body to the ground meet there
         self._ends = [n + (n == 1 and is_zero(R[r])) for r, n in enumerate(self._ends)]
         P_plus: dict[HingeNode, Any] = {}
@@ -76,7 +81,7 @@ class ProximalTree:
             P: Any = k.M
             for j in self.nodes.children(k):
                 P = P + j.A.congruence(P_plus[j])
-            pending = Pending.begun(self.held.K.get(k), k.rows)
+            pending = Pending.begun(self.constraint_rows.K.get(k), k.rows)
             if k in waiting:
                 pending = pending.joined(waiting.pop(k))
             P, pending = self._eliminate(
@@ -109,7 +114,7 @@ class ProximalTree:
         ends_passed = dict(zip(pending.rows, pending.ends))
         return {
             r
-            for group in self.held.groups
+            for group in self.constraint_rows.groups
             if all(ends_passed.get(r) == self._ends[r] for r in group)
             for r in group
         }
@@ -117,7 +122,9 @@ class ProximalTree:
     def _determined(self, pending: Pending, done: list[int], block: slice) -> list[int]:
         """Return indices of pending θ̈ that act on no rows but themselves and eliminated ones."""
         loose = [
-            i for i, r in enumerate(pending.rows) if r >= self.held.m and is_zero_outside(pending.K[i], block)
+            i
+            for i, r in enumerate(pending.rows)
+            if r >= self.constraint_rows.m and is_zero_outside(pending.K[i], block)
         ]
         acts = {i: [j for j in range(len(pending.rows)) if not is_zero(pending.L[i, j])] for i in loose}
         return [i for i in loose if acts[i] and all(j == i or j in done for j in acts[i])]
@@ -125,15 +132,19 @@ class ProximalTree:
     def _split(self, pending: Pending, done: list[int]) -> tuple[Eliminated, Pending]:
         rows, K, L, ends = pending
         done = sorted(
-            done, key=lambda i: (rows[i] < self.held.m, i)
+            done, key=lambda i: (rows[i] < self.constraint_rows.m, i)
         )  # λ is eliminated first, the last before others
         others = [i for i in range(len(rows)) if i not in done]
         L_eo = L[np.ix_(done, others)]
-        R = [self.R[rows[i]] if rows[i] < self.held.m else 0.0 for i in done]
+        R = [self.R[rows[i]] if rows[i] < self.constraint_rows.m else 0.0 for i in done]
         try:
             W = Factor(mirrored(L[np.ix_(done, done)]) + np.diag(R))
         except ZeroDivisionError:
-            name = next(self.unknowns[rows[i] - self.held.m] for i in done if rows[i] >= self.held.m)
+            name = next(
+                self.unknowns[rows[i] - self.constraint_rows.m]
+                for i in done
+                if rows[i] >= self.constraint_rows.m
+            )
             raise massless(name) from None
         WL = W.solve(L_eo)
         part = Eliminated([rows[i] for i in done], [rows[i] for i in others], K[done], L_eo, W)
@@ -147,7 +158,7 @@ class ProximalTree:
             joint = hinge(P, k.H, k.armature, k.name)
         except ModelError as error:  # the joint moves no mass
             return self._pass_massless(k, P, pending, error)
-        pending, u = pending.at_hinge(joint.H, self.held.c.get(k))
+        pending, u = pending.at_hinge(joint.H, self.constraint_rows.c.get(k))
         rows, K, L, ends = pending
         if self.early and u.shape[1] == 1:
             K, L, u = self._reflect(k, pending, u)
@@ -163,12 +174,12 @@ class ProximalTree:
         felt = P @ k.H.T
         loose = [i for i in range(len(k.H)) if is_zero((k.H[i] @ felt[:, i]) + k.armature[i, i])]
         moving = [i for i in range(len(k.H)) if i not in loose]
-        if not loose or filled(felt[:, loose]) or filled(k.armature[loose]):
+        if not loose or any_nonzero(felt[:, loose]) or any_nonzero(k.armature[loose]):
             raise error
         joint = hinge(P, k.H[moving], k.armature[moving][:, moving], k.name)
-        pending, u = pending.at_hinge(k.H, self.held.c.get(k))
+        pending, u = pending.at_hinge(k.H, self.constraint_rows.c.get(k))
         n = len(pending.rows)
-        first = self.held.m + len(self.unknowns)
+        first = self.constraint_rows.m + len(self.unknowns)
         rows = [*pending.rows, *range(first, first + len(loose))]
         self.massless[k] = Massless(moving, loose, rows[n:])
         self.unknowns += [k.name] * len(loose)
@@ -191,7 +202,7 @@ class ProximalTree:
         """Reflect the complete rows so that a hinge's velocity moves only the first of them."""
         rows, K, L, _ = pending
         complete = self._complete(pending)
-        equal_rows = [i for i, r in enumerate(rows) if r in complete and filled(u[i])]
+        equal_rows = [i for i, r in enumerate(rows) if r in complete and any_nonzero(u[i])]
         equal_rows = [i for i in equal_rows if _same(self.R[rows[i]], self.R[rows[equal_rows[0]]])]
         if len(equal_rows) > 1:
             K = K.copy()
@@ -208,7 +219,7 @@ class ProximalTree:
             )
             self.reflections[k] = reflection
             K[equal_rows] = reflection(K[equal_rows])
-            if filled(L[equal_rows]):
+            if any_nonzero(L[equal_rows]):
                 L[equal_rows] = reflection(L[equal_rows])
                 L[:, equal_rows] = reflection(L[:, equal_rows].T).T
             u[equal_rows] = 0.0

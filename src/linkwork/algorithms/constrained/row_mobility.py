@@ -24,7 +24,7 @@ from linkwork.errors import LinkworkError
 from linkwork.model import Model
 from linkwork.sko.custom import Tree
 
-STATES = 3
+TRIAL_STATES = 3
 IMMOBILE_TOL = 1e-9  # mobility relative to the largest of its kind up to which a row counts as immobile
 DEPENDENT_TOL = 1e-6  # of a unit row, what is left without those before it, up to which it depends on them
 MAX_SPREAD = 1e4  # ratio of mobilities represented by one number
@@ -63,7 +63,8 @@ def dependent_rows(
 def _of_numbers(model: Model | Tree, function: Callable[..., Any], *args: Any) -> Any:
     """Return a function of plain numbers, cached on the model if the arguments can be hashed.
 
-    A trace under way is left alone: else its program would depend on whether the value was cached.
+    It is evaluated outside of the current trace, whose program must not depend on whether the value was
+    cached.
     """
     key: Any = (function, *args)
     try:
@@ -87,8 +88,8 @@ def _dependent_rows(
             rows = ConstraintRows(nodes_for(model, constraints, q), constraints)
             J = np.asarray(rows.jacobian(), dtype=float)[:, slice(None) if free is None else np.array(free)]
             taken_out = np.asarray(rows.undetermined(np.eye(rows.m), np.ones(rows.m)), dtype=float)
-            here = _dependent(J, taken_out)
-            dependent = here if dependent is None else dependent & here
+            dependent_here = _dependent(J, taken_out)
+            dependent = dependent_here if dependent is None else dependent & dependent_here
     return tuple(sorted(dependent or ()))
 
 
@@ -99,13 +100,13 @@ def _dependent(J: np.ndarray, taken_out: np.ndarray) -> set[int]:
     independent: list[np.ndarray] = []
     dependent = set()
     for k, row in enumerate(np.hstack([J / sizes[:, None], taken_out])):
-        rest = row
+        remainder = row
         for _ in range(2):
             for each in independent:
-                rest = rest - each * (each @ rest)
-        size = float(np.linalg.norm(rest))
+                remainder = remainder - each * (each @ remainder)
+        size = float(np.linalg.norm(remainder))
         if size > DEPENDENT_TOL:
-            independent.append(rest / size)
+            independent.append(remainder / size)
         else:
             dependent.add(k)
     return dependent
@@ -115,7 +116,7 @@ def _closed_configurations(model: Model | Tree) -> list[np.ndarray]:
     """Return random configurations, with closed loops where these can be closed."""
     try:
         rng = np.random.default_rng(0)
-        return [model.random_state(rng)[0] for _ in range(STATES)]  # type: ignore[union-attr]
+        return [model.random_state(rng)[0] for _ in range(TRIAL_STATES)]  # type: ignore[union-attr]
     except (AttributeError, LinkworkError):
         return _configurations(model)
 
@@ -159,12 +160,12 @@ def _configurations(model: Model | Tree) -> list[np.ndarray]:
     """Return the neutral configuration and others with rotated joints; loops are not closed again."""
     rng = np.random.default_rng(0)
     if isinstance(model, Tree):
-        return [np.zeros(model.nq), *rng.uniform(-1.0, 1.0, (STATES - 1, model.nq))]
+        return [np.zeros(model.nq), *rng.uniform(-1.0, 1.0, (TRIAL_STATES - 1, model.nq))]
     neutral = np.concatenate([joint.kind.neutral() for joint in model.joints])
     with suppress(LinkworkError):  # loops that cannot be closed
         neutral = model.neutral() if model.embedded else neutral
     configurations = [neutral]
-    for _ in range(STATES - 1):
+    for _ in range(TRIAL_STATES - 1):
         q = neutral.copy()
         for joint in model.joints:
             if joint.nv and not joint.kind.elastic and np.allclose(joint.kind.units(1e3), 1.0):

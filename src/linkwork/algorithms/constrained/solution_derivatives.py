@@ -68,11 +68,11 @@ class ConstrainedSolution:
     ) -> None:
         self.constraints = constraints
         self.active = active
-        held = self._rows(model, q, v, f_ext, targets)
-        self.kkt = KKT(held, weights, redundant=redundant)
-        self.m = held.m
+        constraint_rows = self._rows(model, q, v, f_ext, targets)
+        self.kkt = KKT(constraint_rows, weights, redundant=redundant)
+        self.m = constraint_rows.m
         self.a, self.f = self.kkt.solve(
-            tau - inverse_dynamics(held.nodes, np.zeros(model.nv)), -held.at_rest()
+            tau - inverse_dynamics(constraint_rows.nodes, np.zeros(model.nv)), -constraint_rows.at_rest()
         )
         self.motion = self.kkt.motion_of(self.f) if redundant else None
 
@@ -86,14 +86,14 @@ class ConstrainedSolution:
     ) -> np.ndarray:
         """Return T - τ - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
 
-        Where rows are redundant, `KKT.held_motion` follows, (m,).
+        Where rows are redundant, `KKT.row_motion` follows, (m,).
         """
-        held = self._rows(model, q, v, f_ext, targets)
-        rows = held.residual(self.a)
-        if held.is_truncated:
-            rows = rows + self.kkt.undetermined(held, self.f)
-        forces = inverse_dynamics(held.nodes, self.a) - tau - held.joint_forces(self.f)
-        more = [] if self.motion is None else [self.kkt.held_motion(held, self.motion)]
+        constraint_rows = self._rows(model, q, v, f_ext, targets)
+        rows = constraint_rows.residual(self.a)
+        if constraint_rows.is_truncated:
+            rows = rows + self.kkt.undetermined(constraint_rows, self.f)
+        forces = inverse_dynamics(constraint_rows.nodes, self.a) - tau - constraint_rows.joint_forces(self.f)
+        more = [] if self.motion is None else [self.kkt.row_motion(constraint_rows, self.motion)]
         return np.concatenate([forces, rows, *more])
 
     def change(self, change: np.ndarray) -> np.ndarray:
@@ -104,4 +104,4 @@ class ConstrainedSolution:
     def weights(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return the weights of the residual whose gradient is minus that of given weights of a and f."""
         x, y = self.kkt.solve(a, -f)
-        return np.concatenate([x, -y, -self.kkt.idle_part(f)])
+        return np.concatenate([x, -y, -self.kkt.null_part(f)])

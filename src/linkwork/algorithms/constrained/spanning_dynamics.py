@@ -60,8 +60,8 @@ def dense_work(model: Model) -> int:
     return max((6 * bodies * columns * columns for bodies, columns in sizes), default=0)
 
 
-def spanning_obstacle(model: Model) -> str | None:
-    """Return why this method is not possible for a model, or None.
+def unsupported_reason(model: Model) -> str | None:
+    """Return why this method cannot be used for a model, or None.
 
     Joints of the tree must move mass, and equations must be independent.
     """

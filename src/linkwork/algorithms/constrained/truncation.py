@@ -1,13 +1,13 @@
-"""Redundant equations of constrained loops: the combinations that say nothing are taken out.
+"""Redundant equations of constrained loops: null combinations of rows are projected out.
 
-Where all equations of a loop are used, some combinations n of their rows vanish in closed states, nᵀ J = 0,
-or would, were the numbers exact. Where the loop is open, as in the stages of Runge-Kutta methods, or its
-numbers are rounded, a small row is left, which means nothing and would demand large accelerations. These
-combinations span the eigenvectors of J Jᵀ with its smallest eigenvalues, in unit-free rows; how many there
-are is known from the rank of the loops. They are found by inverse iteration, and taken out by the projection
-P = 1 - E Nᵀ of the rows, orthogonal in unit-free rows: the accelerations are then those of the truncated
-singular value decomposition, which change smoothly with the state, closed or not, and not with the unit of
-length.
+If all equations of a loop are used, some combinations n of their rows vanish in closed states, nᵀ J = 0, or
+would do so for exact numbers. If the loop is open, as in the stages of Runge-Kutta methods, or its numbers
+are rounded, such a combination is a small row, which has no meaning but would require large accelerations.
+These combinations span the eigenvectors of J Jᵀ with the smallest eigenvalues, in unit-free rows; their
+number is known from the rank of the loops. They are computed by inverse iteration and removed by the
+projection P = 1 - E Nᵀ of the rows, orthogonal in unit-free rows. Accelerations are then those of the
+truncated singular value decomposition, which are smooth functions of the state, closed or not, and do not
+depend on the unit of length.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ITERATIONS = 3
 
 
 class Family(NamedTuple):
-    """Constrained loops that share bodies: their names, how many of their rows say nothing, and units."""
+    """Constrained loops that share bodies: their names, the number of null combinations, and units."""
 
     names: tuple[str, ...]
     nullity: int
@@ -40,22 +40,18 @@ class Family(NamedTuple):
 
 @cached_on_model
 def rounded_families(model: Model) -> list[Family]:
-    """Return the families of `redundant_families` whose equations cannot all hold, since their numbers are
-    rounded.
-    """
+    """Return the families of `redundant_families` with rounded numbers, whose equations are inconsistent."""
     rounded = {loop.name for loop in model.constrained_loops if getattr(loop, "slack", ())}
     return [family for family in redundant_families(model) if rounded & {*family.names}]
 
 
 @cached_on_model
 def redundant_families(model: Model) -> list[Family]:
-    """Return the constrained loops of a model of which more rows are used than their rank, by the model's own
-    numbers.
-    """
+    """Return the constrained loops that use more rows than their nominal rank."""
     families = []
-    held = {loop.name: loop for loop in model.constrained_loops}
+    constrained_names = {loop.name: loop for loop in model.constrained_loops}
     for bodies, loops in find_families(model.joints, model.loops):
-        rows_of_family = [held[loop.name] for loop in loops if loop.name in held]
+        rows_of_family = [constrained_names[loop.name] for loop in loops if loop.name in constrained_names]
         if not rows_of_family or all(loop.linear for loop in loops):
             continue
         cluster = closable_cluster(model, bodies, loops)
@@ -93,9 +89,7 @@ def units_of_velocities(model: Model, size: float) -> np.ndarray:
 def rows_to_truncate(
     model: Any, constraints: tuple[Constraint, ...], groups: list[range], *, rounded: bool = False
 ) -> list[tuple[list[int], Family]]:
-    """Return the rows of each family of loops that is redundant, among those of some constraints; or only of
-    those whose numbers are `rounded`.
-    """
+    """Return the rows of each redundant (with `rounded`: rounded) family of loops among some constraints."""
     if not (isinstance(model, Model) and model.constrained_loops):
         return []
     families = (rounded_families if rounded else redundant_families)(model.nominal)
@@ -108,10 +102,10 @@ def rows_to_truncate(
 
 
 class NullRows(NamedTuple):
-    """Combinations N of rows that say nothing, (rows, nullity), and residuals E that only they show.
+    """Null combinations N of rows, (rows, nullity), and the residuals E that they span, with Nᵀ E = 1.
 
-    Nᵀ E = 1. Both are the same orthonormal vectors in unit-free rows: in the rows' units N are forces, and E
-    are residuals.
+    Both are the same orthonormal vectors in unit-free rows: in the units of the rows N are forces and E are
+    residuals.
     """
 
     N: np.ndarray
@@ -128,7 +122,7 @@ class NullRows(NamedTuple):
 
 
 def null_rows(J: np.ndarray, family: Family) -> NullRows:
-    """Return the combinations of the family's rows J, (rows, nv), that say nothing."""
+    """Return the null combinations of the family's rows J, (rows, nv)."""
     A = (J * family.velocities) * (1.0 / family.rows)[:, None]
     directions = null_directions(mirrored(A @ A.T), family.nullity)
     return NullRows(directions * (1.0 / family.rows)[:, None], directions * family.rows[:, None])

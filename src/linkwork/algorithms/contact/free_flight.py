@@ -51,7 +51,7 @@ def turning_joints(model: Model) -> list[TurningJoint]:
     for cluster in model.clusters:
         stop = start + len(cluster.independent)
         joint = model.joints[cluster.bodies[0]]
-        if not cluster.constraints and joint.kind.turning(np.zeros(joint.nv)) is not None:
+        if not cluster.constraints and joint.kind.rotating_axes_term(np.zeros(joint.nv)) is not None:
             result.append(_turning_joint(model, joint, slice(start, stop)))
         start = stop
     return result
@@ -102,9 +102,9 @@ def turning_axes(model: Model, v: np.ndarray) -> np.ndarray:
 def _turning_of(each: TurningJoint, v: np.ndarray) -> np.ndarray:
     kind = each.joint.kind
     if each.center is None and each.moment is None:
-        return np.asarray(kind.turning(v), dtype=object)
+        return np.asarray(kind.rotating_axes_term(v), dtype=object)
     if not isinstance(kind, Free):
-        return _in_plane(each, v, kind.turning)
+        return _in_plane(each, v, kind.rotating_axes_term)
     w = v[:3]
     c = _center(each)
     angular = np.zeros(3, dtype=object)
@@ -131,7 +131,7 @@ def moved_straight(model: Model, step: np.ndarray, v: np.ndarray) -> tuple[np.nd
 def _moved(each: TurningJoint, step: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     kind = each.joint.kind
     if each.center is None and each.moment is None:
-        return kind.straight(step), kind.turned(step, v)
+        return kind.chord_to_velocity(step), kind.in_moved_axes(step, v)
     if not isinstance(kind, Free):
         return _moved_in_plane(each, step, v)
     c = _center(each)
@@ -213,7 +213,9 @@ def _moved_in_plane(each: TurningJoint, step: np.ndarray, v: np.ndarray) -> tupl
     kind, (x, y) = each.joint.kind, _plane(each)
     far = _at_center(each, step)
     fast = _at_center(each, v)
-    turned = _at_origin(each, kind.turned(far, fast))
-    back = kind.turned(np.array([0.0, 0.0, -step[2]], dtype=object), np.array([x, y, 0.0], dtype=object))
+    turned = _at_origin(each, kind.in_moved_axes(far, fast))
+    back = kind.in_moved_axes(
+        np.array([0.0, 0.0, -step[2]], dtype=object), np.array([x, y, 0.0], dtype=object)
+    )
     shift = np.array([far[0] + x - back[0], far[1] + y - back[1], step[2]], dtype=object)
-    return kind.straight(shift), turned
+    return kind.chord_to_velocity(shift), turned

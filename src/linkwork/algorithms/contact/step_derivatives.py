@@ -33,13 +33,13 @@ from linkwork.algorithms.tree.inverse_dynamics_derivatives import Differentiate
 from linkwork.constraints import BodyKinematics, loop_constraints
 from linkwork.contact import Contacts
 from linkwork.model import Model
-from linkwork.spatial import Factor, filled, mirrored
+from linkwork.spatial import Factor, any_nonzero, mirrored
 
 
 class StepSolution:
     """The solution of one step of a model, and the system that its changes solve.
 
-    `arrays` are those of `step` by name; `by` differentiates functions, as in `of_inverse_dynamics`.
+    `arrays` are those of `step` by name; `differentiate` is that of `of_inverse_dynamics`.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class StepSolution:
         model: Model,
         contacts: Contacts,
         start: Any,
-        by: Differentiate,
+        differentiate: Differentiate,
         arrays: Mapping[str, Any],
         method: str,
         arrive: Arrive,
@@ -81,7 +81,7 @@ class StepSolution:
             block.prepare(self.G, proximal(problem.g))
         self.lines, added = _on_branches(problem, self.lam)
         self.laws = _Laws(inverse_of(problem, self.lines), added)
-        self.by_free = by(lambda x: self._laws(model, {**arrays, "free": x}), self.free)[
+        self.by_free = differentiate(lambda x: self._laws(model, {**arrays, "free": x}), self.free)[
             1
         ]  # by restitution alone
 
@@ -134,7 +134,7 @@ class StepSolution:
             return np.concatenate([dt * (inverse_dynamics(nodes, a, maps=True) - tau) - forces, K @ u])
 
         free: Any = np.zeros(len(v) + len(K), dtype=object)
-        if filled(self.by_free):
+        if any_nonzero(self.by_free):
             free = missed(self.free, np.zeros(sum(sizes)), self.held_freely)
         return np.concatenate([free, missed(self.u, self.lam, self.held), self._laws(model, arrays, made)])
 

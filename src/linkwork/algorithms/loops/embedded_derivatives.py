@@ -45,8 +45,8 @@ from linkwork.model import Model
 from linkwork.sko import Tree
 from linkwork.sko.prepare.trees import hinge_tree, tree, tree_of_bodies
 from linkwork.sko.tree import equation_sizes
-from linkwork.spatial import filled, is_zero
-from linkwork.spatial.factor import count_filled
+from linkwork.spatial import any_nonzero, is_zero
+from linkwork.spatial.factor import count_nonzero_entries
 
 Along = Callable[
     [Callable[[Any], Any], Any, Any], tuple[Any, Any]
@@ -107,7 +107,7 @@ class Follow:
         X: Any = np.zeros((self.model.nv_spanning, self.G.shape[1]), dtype=object)
         for n, (K, places) in enumerate(zip(self.K, self.dependent)):
             residual = K @ X - right(n)
-            if filled(residual):
+            if any_nonzero(residual):
                 X[places] = self.eliminations[n].solve(residual)
         return X
 
@@ -161,7 +161,7 @@ class Follow:
         def right(v: Any) -> np.ndarray:
             return self.equations(cluster, self.q, v)[1]
 
-        if 2 * count_filled(K) < 3 * directions.shape[1] * len(K):
+        if 2 * count_nonzero_entries(K) < 3 * directions.shape[1] * len(K):
             return self.along(right, self.v, np.eye(len(self.v)))[1] @ directions
         return self.along(right, self.v, directions)[1]
 
@@ -183,55 +183,55 @@ class Follow:
 
 
 def of_inverse_dynamics(
-    model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
+    model: Model, q: Any, v: Any, a: Any, f_ext: Any, differentiate: Differentiate, along: Along
 ) -> Derivatives:
     """Return the derivatives of inverse dynamics of any model, at the acceleration a, (nv,).
 
-    `by` differentiates functions of an array by each of its entries, `along` in some directions only, which
-    are columns.
+    `differentiate` returns the Jacobian of a function of an array, `along` its products with directions,
+    which are columns.
     """
     if isinstance(model, Tree) or model.is_flexible:
-        return _as_computed(model, q, v, a, f_ext, by, along)
+        return _as_computed(model, q, v, a, f_ext, differentiate, along)
     if not model.embedded:
-        return inverse_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), a, by)
-    return _through_loops(model, q, v, a, f_ext, by, along, None)
+        return inverse_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), a, differentiate)
+    return _through_loops(model, q, v, a, f_ext, differentiate, along, None)
 
 
 def of_inverse_dynamics_apart(
-    model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
+    model: Model, q: Any, v: Any, a: Any, f_ext: Any, differentiate: Differentiate, along: Along
 ) -> tuple[Derivatives, dict[int, Changes]]:
     """Return the derivatives without the parts M dA of free bodies in no loop, and these parts, by their
     first velocity.
     """
     if model.is_flexible:
-        return _as_computed(model, q, v, a, f_ext, by, along), {}
+        return _as_computed(model, q, v, a, f_ext, differentiate, along), {}
     if model.embedded:
         free = dict[int, Changes]()
-        return _through_loops(model, q, v, a, f_ext, by, along, free), free
+        return _through_loops(model, q, v, a, f_ext, differentiate, along, free), free
     nodes: Any = tree_of_bodies(model, q, v, f_ext)
-    at = Sensitivity(nodes, a, by)
+    at = Sensitivity(nodes, a, differentiate)
     apart = free_parts(at, [k for k in nodes.children(nodes.ground) if falls_freely(k)])
     return pairs(at), {k.dofs.start: part for k, part in apart.items()}
 
 
 def of_forward_dynamics(
-    model: Model, q: Any, v: Any, tau: Any, f_ext: Any, by: Differentiate, along: Along
+    model: Model, q: Any, v: Any, tau: Any, f_ext: Any, differentiate: Differentiate, along: Along
 ) -> Derivatives:
     """Return the derivatives of forward dynamics of any model whose loops are all embedded."""
     differs = isinstance(model, Tree) or model.is_flexible
     if not differs and not model.embedded:
-        return forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, by)
+        return forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, differentiate)
     nodes = hinge_tree(model, q, v, f_ext)
     free = dict[int, Changes]()
     M = factorised(nodes)
     a = M.solve(tau - inverse_dynamics(nodes, np.zeros(nodes.nv)))
     if differs:
-        return with_solution(M, _as_computed(model, q, v, a, f_ext, by, along), free)
-    return with_solution(M, _through_loops(model, q, v, a, f_ext, by, along, free), free)
+        return with_solution(M, _as_computed(model, q, v, a, f_ext, differentiate, along), free)
+    return with_solution(M, _through_loops(model, q, v, a, f_ext, differentiate, along, free), free)
 
 
 def _as_computed(
-    model: Model, q: Any, v: Any, a: Any, f_ext: Any, by: Differentiate, along: Along
+    model: Model, q: Any, v: Any, a: Any, f_ext: Any, differentiate: Differentiate, along: Along
 ) -> Derivatives:
     """Return the derivatives of inverse dynamics, instruction by instruction: of nodes whose inertia may
     depend on q.
@@ -249,7 +249,7 @@ def _as_computed(
     else:
         moved = position_rates(model, q) @ velocity_map(tree(model, q))
     by_q = along(lambda x: force(x, v), q, moved)[1]
-    by_v = by(lambda x: force(q, x), v)[1]
+    by_v = differentiate(lambda x: force(q, x), v)[1]
     return Derivatives(by_q, by_v, mass_matrix(hinge_tree(model, q)))
 
 
@@ -259,7 +259,7 @@ def _through_loops(
     v: Any,
     a: Any,
     f_ext: Any,
-    by: Differentiate,
+    differentiate: Differentiate,
     along: Along,
     free: dict[int, Changes] | None,
 ) -> Derivatives:
@@ -272,7 +272,7 @@ def _through_loops(
     a_spanning = spanning_acceleration(nodes, a)
     below: Any = tree_of_bodies(model.spanning_tree(), q, v_spanning, f_ext)
     tau = inverse_dynamics(below, a_spanning)
-    at = Sensitivity(below, a_spanning, by)
+    at = Sensitivity(below, a_spanning, differentiate)
     if free is not None:
         held = {body for cluster in model.clusters if cluster.constraints for body in cluster.bodies}
         bodies = [
@@ -290,22 +290,22 @@ def _through_loops(
     return Derivatives(by_q, by_v, mass_matrix(hinge_tree(model, q)))
 
 
-def of_motion(model: Model, q: Any, v: Any, by: Differentiate, along: Along) -> np.ndarray:
+def of_motion(model: Model, q: Any, v: Any, differentiate: Differentiate, along: Along) -> np.ndarray:
     """Return the Coriolis matrix of any model: GᵀCG + GᵀM Ġ."""
     if isinstance(model, Tree):
-        return _of_quadratic_force(model, q, v, by)
+        return _of_quadratic_force(model, q, v, differentiate)
     if model.is_flexible:
-        return _of_bias_force(model, q, v, by)
+        return _of_bias_force(model, q, v, differentiate)
     if not model.embedded:
-        return coriolis_matrix(tree_of_bodies(model, q, v), by)[0]
+        return coriolis_matrix(tree_of_bodies(model, q, v), differentiate)[0]
     nodes = tree(model, q, v)
     G = velocity_map(nodes)
     v_spanning = spanning_velocity(nodes)
-    C, M = coriolis_matrix(tree_of_bodies(model.spanning_tree(), q, v_spanning), by)
+    C, M = coriolis_matrix(tree_of_bodies(model.spanning_tree(), q, v_spanning), differentiate)
     return G.T @ (C @ G + M @ Follow(model, q, v_spanning, G, along).rate())
 
 
-def _of_quadratic_force(model: Any, q: Any, v: Any, by: Differentiate) -> np.ndarray:
+def _of_quadratic_force(model: Any, q: Any, v: Any, differentiate: Differentiate) -> np.ndarray:
     """Return ½ ∂/∂v of the part of the bias force that is quadratic in v: Christoffel symbols, since v is the
     rate of q.
     """
@@ -313,7 +313,7 @@ def _of_quadratic_force(model: Any, q: Any, v: Any, by: Differentiate) -> np.nda
     still = np.zeros(model.nv)
 
     def rate(x: Any) -> np.ndarray:
-        return by(lambda y: inverse_dynamics(hinge_tree(model, q, y), still, passive=False), x)[1]
+        return differentiate(lambda y: inverse_dynamics(hinge_tree(model, q, y), still, passive=False), x)[1]
 
     return 0.5 * (rate(v) - rate(np.zeros(model.nv)))
 
@@ -351,7 +351,7 @@ def check_conservative(tree: Tree) -> None:
                 )
 
 
-def _of_bias_force(model: Model, q: Any, v: Any, by: Differentiate) -> np.ndarray:
+def _of_bias_force(model: Model, q: Any, v: Any, differentiate: Differentiate) -> np.ndarray:
     """Return the Coriolis matrix from the bias force h of any nodes: ½ ∂h/∂v - ½ M K.
 
     h is quadratic in v, so half its derivative times v is h; where v is a rate of coordinates, these are
@@ -360,13 +360,17 @@ def _of_bias_force(model: Model, q: Any, v: Any, by: Differentiate) -> np.ndarra
     and adds nothing to h.
     """
     still = np.zeros(model.nv)
-    half = 0.5 * by(lambda x: inverse_dynamics(hinge_tree(model, q, x), still, passive=False), v)[1]
+    half = (
+        0.5 * differentiate(lambda x: inverse_dynamics(hinge_tree(model, q, x), still, passive=False), v)[1]
+    )
     nodes = tree(model, q, v)
     G = velocity_map(nodes)
     spanning = spanning_velocity(nodes)
     (K,) = retraction.in_blocks(
         model.joints,
-        lambda joint: (retraction.of_motion(joint.kind, q[joint.q_slice], spanning[joint.v_slice], by),),
+        lambda joint: (
+            retraction.of_motion(joint.kind, q[joint.q_slice], spanning[joint.v_slice], differentiate),
+        ),
         1,
     )
     names = [name for joint in model.joints for name in joint.v_names]

@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
-from linkwork.spatial import Factor, filled, is_zero, mirrored
+from linkwork.spatial import Factor, any_nonzero, is_zero, mirrored
 from linkwork.spatial.solve import solve
 
 
@@ -47,7 +47,7 @@ class Hinges(dict[HingeNode, Hinge]):
 
 
 def massless(name: str) -> ModelError:
-    """Return the error of a joint whose acceleration no mass resists."""
+    """Return the error of a massless degree of freedom."""
     return ModelError(
         f"joint {name!r} moves no mass, so its acceleration is not defined: give its links an inertia"
     )
@@ -67,10 +67,10 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
     except ZeroDivisionError:
         raise massless(name) from None
     moved = [i for i in range(rows) if not all(is_zero(x) for x in H[:, i])]
-    if len(moved) > m or filled(armature):
+    if len(moved) > m or any_nonzero(armature):
         G = D.solve(U.T).T
-        return Hinge(P, H, D, G, P.without(G, U, D))
-    # The joint moves whole coordinates: nothing is felt along them, and G is constant there where H is.
+        return Hinge(P, H, D, G, P.projected(G, U, D))
+    # The joint moves complete coordinates: P⁺ vanishes along them, and G is constant there if H is.
     G = np.empty((rows, m), dtype=object)
     if all(isinstance(x, float) for x in H.ravel()):
         others = [i for i in range(rows) if i not in moved]
@@ -78,4 +78,4 @@ def hinge(P: Any, H: np.ndarray, armature: np.ndarray, name: str) -> Hinge:
         G[others] = D.solve(U[others].T).T
     else:
         G[:] = D.solve(U.T).T
-    return Hinge(P, H, D, G, P.without(G, U, D, gone=moved))
+    return Hinge(P, H, D, G, P.projected(G, U, D, zero_rows=moved))

@@ -66,7 +66,7 @@ def momentum(nodes: ModelTree[NodeState], v: np.ndarray) -> np.ndarray:
 def momentum_rate(nodes: ModelTree[NodeState], ddtheta: np.ndarray) -> np.ndarray:
     """Return the rate of `momentum`, (6,), of nodes without gravity: Σ M α + b about the center of mass.
 
-    That point moves along the linear momentum, so its motion adds nothing.
+    The center of mass moves along the linear momentum, so its velocity adds no term.
     """
     alpha = accelerations(nodes, ddtheta)
     f: dict[Any, np.ndarray] = {k: k.force(alpha[k]) for k in nodes.base_to_tips()} | {

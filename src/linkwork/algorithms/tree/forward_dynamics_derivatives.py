@@ -1,8 +1,8 @@
 """Derivatives of forward dynamics, ∂θ̈ = -M⁻¹ ∂T at the solution (Carpentier and Mansard 2018).
 
-T is inverse dynamics. M = Lᵀ D L keeps the zeros of the tree, and so does L⁻¹: row i has entries at i and at
-the velocities below it. So an entry of M⁻¹ B = L⁻¹ D⁻¹ L⁻ᵀ B for joints on different limbs is a sum over the
-velocities that carry both, and over no others.
+T is inverse dynamics. M = Lᵀ D L has branch-induced sparsity, and so has L⁻¹: row i has entries at i and at
+the velocities of its ancestors. An entry of M⁻¹ B = L⁻¹ D⁻¹ L⁻ᵀ B for joints on different limbs is therefore
+a sum over their common ancestors only.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from linkwork.sko.tree import ModelTree
 from linkwork.spatial import Factor, mirrored
 
 
-def forward_dynamics_derivatives(nodes: ModelTree[Any], T: np.ndarray, by: Differentiate) -> Derivatives:
-    """Return ∂θ̈/∂q, ∂θ̈/∂v and ∂θ̈/∂T = M⁻¹, each (nv, nv); `by` differentiates functions."""
+def forward_dynamics_derivatives(
+    nodes: ModelTree[Any], T: np.ndarray, differentiate: Differentiate
+) -> Derivatives:
+    """Return ∂θ̈/∂q, ∂θ̈/∂v and ∂θ̈/∂T = M⁻¹, each (nv, nv); `differentiate` returns Jacobians of functions."""
     M = factorised(nodes)
     ddtheta = M.solve(T - inverse_dynamics(nodes, np.zeros(nodes.nv)))
-    at = Sensitivity(nodes, ddtheta, by)
+    at = Sensitivity(nodes, ddtheta, differentiate)
     free = free_parts(at, [k for k in nodes.children(nodes.ground) if falls_freely(k)])
     return with_solution(M, pairs(at), {k.dofs.start: part for k, part in free.items()})
 
 
 def free_parts(at: Sensitivity, bodies: Sequence[Any]) -> dict[Any, Changes]:
-    """Take the changes of free bodies on the ground out of `at` and return them.
+    """Remove the changes of free bodies on the ground from `at` and return them.
 
-    Their part of ∂T is M dA, to which only they respond, by -dA.
+    Their part of ∂T is M dA, whose solution is -dA for these bodies and zero for all others.
     """
     free = {k: at.moved[k] for k in bodies}
     for k, moved in free.items():
@@ -47,9 +49,10 @@ def free_parts(at: Sensitivity, bodies: Sequence[Any]) -> dict[Any, Changes]:
 
 
 def hybrid_dynamics_derivatives(dT: Derivatives, prescribed: np.ndarray) -> Derivatives:
-    """Return derivatives of hybrid dynamics by q, v and given values, from those of T at the solution.
+    """Return derivatives of hybrid dynamics with respect to q, v and the given values.
 
-    Results are the forces of velocities that are `prescribed`, (nv,), and the accelerations of the others.
+    `dT` are the derivatives of T at the solution. Results are the forces of velocities that are `prescribed`,
+    (nv,), and the accelerations of the others.
     """
     p = np.flatnonzero(prescribed)
     u = np.flatnonzero(~prescribed)

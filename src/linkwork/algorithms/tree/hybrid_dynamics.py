@@ -17,9 +17,9 @@ def hybrid_dynamics(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return all θ̈ and T, each (nv,), where θ̈ is given at `prescribed` velocities and T at the others.
 
-    With nothing prescribed this is forward dynamics, with everything inverse dynamics. A joint of several
-    velocities may have some of each: only the others are eliminated at the hinge. α is relative to β, which
-    the prescribed accelerations cause.
+    With no velocity prescribed this is forward dynamics, with all prescribed inverse dynamics. Velocities of
+    one joint may be of both kinds: only those not prescribed are eliminated at the hinge. α is relative to β,
+    caused by the prescribed accelerations.
     """
     u = {k: np.flatnonzero(prescribed[k.dofs]) for k in nodes.base_to_tips()}
     v: dict[HingeNode, np.ndarray] = {k: np.flatnonzero(~prescribed[k.dofs]) for k in nodes.base_to_tips()}

@@ -1,17 +1,17 @@
-"""The derivatives of inverse dynamics by position, velocity and acceleration, on the tangent space.
+"""Derivatives of inverse dynamics with respect to position, velocity and acceleration, on the tangent space.
 
-By spatial recursions over pairs of a node and one that it hangs on (Singh, Russell and Wensing 2022,
-"Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra", Eq. 43 to 50;
-Carpentier and Mansard 2018). If joint k moves by δ in its own velocities, all that hangs on it is displaced
-by S δ as one rigid body. Seen from what is displaced, its velocities change by Ψ̇ δ, and the accelerations of
-its bodies by Ψ̈ δ + (Ψ̇ δ) × V. The force that this takes is that of a frozen body with composite inertia R,
+Spatial recursions over pairs of a node and an ancestor (Singh, Russell and Wensing 2022, "Efficient
+analytical derivatives of rigid-body dynamics using spatial vector algebra", Eq. 43 to 50; Carpentier and
+Mansard 2018). If joint k moves by δ in its own velocities, its subtree is displaced by S δ as one rigid body.
+In the frames of the displaced bodies, velocities change by Ψ̇ δ, and accelerations by Ψ̈ δ + (Ψ̇ δ) × V. The
+corresponding force is that of a rigid body with the composite inertia R,
 
     Δf = R Ψ̈ δ + 2 B Ψ̇ δ,
 
 where B is linear in the velocities: B X = Σ m [r × (X_w × u), X_w × u] over points of mass m at r with
-velocity u. The same holds of a change in velocity, with S in the place of Ψ̇ and ∂a/∂v in that of Ψ̈. B has
-12 numbers, not 36: it depends on the angular part of X only, by P = Σ m u and N = Σ m u rᵀ, which are carried
-to the parent as forces and inertias are.
+velocity u. For a change in velocity, S replaces Ψ̇ and ∂a/∂v replaces Ψ̈. B has 12 numbers, not 36: it depends
+only on the angular part of X, through P = Σ m u and N = Σ m u rᵀ, which are transformed to the parent like
+forces and inertias.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.rigid import HingeRigidNode
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Inertia, Pose, filled, mirrored, skew
+from linkwork.spatial import Inertia, Pose, any_nonzero, mirrored, skew
 from linkwork.spatial.constants import product
 from linkwork.spatial.vectors import ad, ad_star, cross
 
-Differentiate = Callable[[Callable[[Any], Any], Any], tuple[Any, Any]]  # of f and x: f(x) and its Jacobian
+Differentiate = Callable[[Callable[[Any], Any], Any], tuple[Any, Any]]  # (f, x) -> f(x) and its Jacobian
 
 
 class VelocityMoments(NamedTuple):
@@ -77,24 +77,21 @@ class VelocityMoments(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Changes of motions per unit of each velocity of a node, (6, m): see above.
+    """Changes of motions per unit of each velocity of a node, (6, m); see the module docstring.
 
-    `S` is the displacement; `dV` is Ψ̇, and `dA` is Ψ̈; `dA_v` is what stands for Ψ̈ where a velocity
-    changes. `own`, (m, m), is the change of the joint's own force that comes with neither: of its springs,
-    and of S itself.
+    `S` is the displacement, `dV` is Ψ̇ and `dA` is Ψ̈; `dA_v` replaces Ψ̈ for changes in velocity. `joint_force`
+    returns the remaining change of the joint force, (m, m): that of its springs, and of S.
     """
 
     S: np.ndarray
     dV: np.ndarray
     dA: np.ndarray
     dA_v: np.ndarray
-    own: Callable[[np.ndarray], np.ndarray]
+    joint_force: Callable[[np.ndarray], np.ndarray]
 
 
 class Motion(NamedTuple):
-    """A body's velocity, with the linear part as seen from its root, and its acceleration as an observer at
-    rest sees it.
-    """
+    """A body's velocity, linear part relative to its root, and its acceleration in an inertial frame."""
 
     w: np.ndarray
     v: np.ndarray
@@ -103,9 +100,7 @@ class Motion(NamedTuple):
 
 
 def motions(nodes: ModelTree[Any], alpha: dict[HingeNode, np.ndarray]) -> dict[HingeNode, Motion]:
-    """Return the motions of all nodes, base to tips. The observer moves with the origin of the base: see
-    `changes`.
-    """
+    """Return the motions of all nodes in an inertial frame moving with the base; see `changes`."""
     motions: dict[HingeNode, Motion] = {}
     for k in nodes.base_to_tips():
         body = k.body
@@ -123,22 +118,20 @@ def changes(
     below: Motion | None,
     alpha: np.ndarray,
     ddtheta: Any,
-    by: Differentiate,
+    differentiate: Differentiate,
 ) -> Changes:
-    """Return the changes of a moving node; `below` is its parent's motion, None for the ground, which
-    accelerates by `alpha`.
+    """Return the changes of a moving node.
 
-    What the ground is at rest in is free to choose (Galileo): bodies on it have no linear velocity here, and
-    it moves instead.
+    `below` is the motion of its parent, None for the ground, which accelerates by `alpha`. By Galilean
+    invariance the inertial frame can be chosen: bodies on the ground have no linear velocity here, and the
+    ground moves.
     """
     body = node.body
     S = body.joint_map
     v = body.v
     m = S.shape[1]
     constant = has_constant_subspace(body.state.kind)
-    if (
-        m == 1 and constant and below is not None
-    ):  # S is fixed to the body as to its parent, and parallel to itself
+    if m == 1 and constant and below is not None:  # S is constant in the frames of the body and its parent
         w = motion.w
         u = motion.v
         a = motion.alpha[3:]
@@ -150,30 +143,30 @@ def changes(
         [product(W, S[:3]), product(W, S[3:]) + product(skew(a), S[:3]) + product(skew(2.0 * u), dV[:3])]
     )
     if m == 1 and constant and below is not None:
-        return Changes(S, dV, dA, 2.0 * dV, _springs(body, by))
+        return Changes(S, dV, dA, 2.0 * dV, _springs(body, differentiate))
     dA_v = dV + _twists(motion.w, motion.v, S)
     if constant:
-        return Changes(S, dV, dA, dA_v, _springs(body, by))
-    dSv, dSa, dbias, dbias_v = _of_subspace(body, np.asarray(ddtheta), by)
+        return Changes(S, dV, dA, dA_v, _springs(body, differentiate))
+    dSv, dSa, dbias, dbias_v = _of_subspace(body, np.asarray(ddtheta), differentiate)
     J = product(S, v)
     dA = dA + 2.0 * _twists(w, u, dSv) + dSa + dbias - np.array([ad(x, J) for x in dSv.T]).T
-    springs = _springs(body, by)
-    return Changes(S, dV + dSv, dA, dA_v + dbias_v, lambda f: springs(f) + _turned_subspace(body, f, by))
+    springs = _springs(body, differentiate)
+    return Changes(
+        S, dV + dSv, dA, dA_v + dbias_v, lambda f: springs(f) + _turned_subspace(body, f, differentiate)
+    )
 
 
 def has_constant_subspace(kind: Joint) -> bool:
-    """Return whether S of a joint does not depend on q: it is the same at two places, and Ṡ v vanishes."""
-    one, other = (kind.random(np.random.default_rng(seed)) for seed in (1, 2))
-    same = np.array_equal(kind.subspace(one), kind.subspace(other))
-    return same and not np.any(kind.bias(one, np.arange(1.0, kind.nv + 1.0)))
+    """Return whether S of a joint does not depend on q, by comparing two configurations."""
+    first, second = (kind.random(np.random.default_rng(seed)) for seed in (1, 2))
+    is_equal = np.array_equal(kind.subspace(first), kind.subspace(second))
+    return is_equal and not np.any(kind.bias(first, np.arange(1.0, kind.nv + 1.0)))
 
 
 def _carried(
     body: RigidBody, motion: Motion, below: Motion | None, alpha: np.ndarray
 ) -> tuple[Any, Any, Any, Any]:
-    """Return w, v, the linear part of α and W of what a body hangs on,
-    at the body's origin and in its axes.
-    """
+    """Return w, v, the linear part of α and W of a body's parent, at the body's origin and in its axes."""
     R = body.X.R
     J = body.joint_map @ body.v
     if below is None:
@@ -193,7 +186,7 @@ def rates(kind: Joint, q: np.ndarray) -> np.ndarray:
     return np.array([kind.rate(q, e) for e in np.eye(kind.nv)], dtype=object).reshape(kind.nv, kind.nq).T
 
 
-def _of_subspace(body: RigidBody, a: np.ndarray, by: Differentiate) -> tuple[Any, Any, Any, Any]:
+def _of_subspace(body: RigidBody, a: np.ndarray, differentiate: Differentiate) -> tuple[Any, Any, Any, Any]:
     """Return ∂(S v), ∂(S v̇) and ∂(Ṡ v) by position, and ∂(Ṡ v) by velocity, each (6, m)."""
     kind = body.state.kind
     q = body.q
@@ -203,25 +196,25 @@ def _of_subspace(body: RigidBody, a: np.ndarray, by: Differentiate) -> tuple[Any
         S = kind.subspace(x)
         return np.concatenate([product(S, v), product(S, a), kind.bias(x, v)])
 
-    moved = product(by(parts, q)[1], rates(kind, q))
-    return moved[:6], moved[6:12], moved[12:], by(lambda x: np.asarray(kind.bias(q, x)), v)[1]
+    moved = product(differentiate(parts, q)[1], rates(kind, q))
+    return moved[:6], moved[6:12], moved[12:], differentiate(lambda x: np.asarray(kind.bias(q, x)), v)[1]
 
 
-def _turned_subspace(body: RigidBody, f: np.ndarray, by: Differentiate) -> np.ndarray:
-    """Return ∂(Sᵀ f) by position, for a force that moves with the body, (m, m)."""
+def _turned_subspace(body: RigidBody, f: np.ndarray, differentiate: Differentiate) -> np.ndarray:
+    """Return ∂(Sᵀ f)/∂q for a force fixed to the body, (m, m)."""
     kind = body.state.kind
     q = body.q
-    return product(by(lambda x: product(kind.subspace(x).T, f), q)[1], rates(kind, q))
+    return product(differentiate(lambda x: product(kind.subspace(x).T, f), q)[1], rates(kind, q))
 
 
-def _springs(body: RigidBody, by: Differentiate) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the change of a joint's springs by position, (m, m), whatever the force on the body is."""
+def _springs(body: RigidBody, differentiate: Differentiate) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the derivative of a joint's spring forces, (m, m), as a function of the force on the body."""
     joint = body.joint
     q = body.q
     stiffness = np.array(joint.stiffness, dtype=object)
-    if not filled(stiffness):
+    if not any_nonzero(stiffness):
         return lambda f: np.zeros((joint.nv, joint.nv))
-    stretch = by(lambda x: joint.kind.difference(joint.kind.neutral(), x), q)[1]
+    stretch = differentiate(lambda x: joint.kind.difference(joint.kind.neutral(), x), q)[1]
     return lambda f: (stiffness * product(stretch, rates(joint.kind, q)).T).T
 
 
@@ -234,11 +227,9 @@ class Derivatives(NamedTuple):
 
 
 class Sensitivity:
-    """All nodes in motion at the acceleration θ̈, (nv,), and what their velocities change; `by`
-    differentiates functions.
-    """
+    """Motions of all nodes at the acceleration θ̈, (nv,), and their changes per unit of each velocity."""
 
-    def __init__(self, nodes: ModelTree[Any], ddtheta: np.ndarray, by: Differentiate) -> None:
+    def __init__(self, nodes: ModelTree[Any], ddtheta: np.ndarray, differentiate: Differentiate) -> None:
         self.nodes = nodes
         self.alpha = accelerations(nodes, ddtheta)
         self.motion = motions(nodes, self.alpha)
@@ -246,21 +237,22 @@ class Sensitivity:
         self.moved: dict[HingeNode, Changes] = {}
         for k in nodes.base_to_tips():
             self.moved[k] = changes(
-                k, self.motion[k], self.motion.get(k.parent), at_rest, ddtheta[k.dofs], by
+                k, self.motion[k], self.motion.get(k.parent), at_rest, ddtheta[k.dofs], differentiate
             )
 
 
 def inverse_dynamics_derivatives(
-    nodes: ModelTree[Any], ddtheta: np.ndarray, by: Differentiate
+    nodes: ModelTree[Any], ddtheta: np.ndarray, differentiate: Differentiate
 ) -> Derivatives:
-    """Return the derivatives of T at the acceleration θ̈, (nv,); `by` differentiates functions of a joint's
-    coordinates.
+    """Return the derivatives of T at the acceleration θ̈, (nv,).
+
+    `differentiate` returns the Jacobian of a function of a joint's coordinates.
     """
-    return pairs(Sensitivity(nodes, ddtheta, by))
+    return pairs(Sensitivity(nodes, ddtheta, differentiate))
 
 
 def pairs(at: Sensitivity) -> Derivatives:
-    """Return ∂T/∂q, ∂T/∂v and M, of every node with itself and with those that it hangs on, tips to base."""
+    """Return ∂T/∂q, ∂T/∂v and M from all pairs of a node and itself or an ancestor, tips to base."""
     nodes = at.nodes
     alpha = at.alpha
     motion = at.motion
@@ -285,7 +277,7 @@ def pairs(at: Sensitivity) -> Derivatives:
         row = B[k].transposed_times(moving.S)
         M[dofs, dofs] = mirrored(moving.S.T @ by_a) + k.armature
         Tv[dofs, dofs] = moving.S.T @ by_v + np.diag(np.array(body.joint.damping, dtype=object))
-        Tq[dofs, dofs] = moving.S.T @ by_q + moving.own(f[k])
+        Tq[dofs, dofs] = moving.S.T @ by_q + moving.joint_force(f[k])
         by_q = by_q - np.array([ad_star(x, f[k]) for x in moving.S.T], dtype=object).reshape(-1, 6).T
         j = k
         m = moving.S.shape[1]
@@ -307,19 +299,18 @@ def pairs(at: Sensitivity) -> Derivatives:
     return Derivatives(Tq, Tv, M)
 
 
-def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarray, np.ndarray]:
-    """Return C with C v = T at θ̈ = 0 without gravity, springs and dampers, and Ṁ = C + Cᵀ; and M; both (nv,
-    nv).
+def coriolis_matrix(nodes: ModelTree[Any], differentiate: Differentiate) -> tuple[np.ndarray, np.ndarray]:
+    """Return C and M, both (nv, nv), with C v = T at θ̈ = 0 and Ṁ = C + Cᵀ.
 
-    C = Σ m sᵀ ṡ over points of mass whose velocity is s v: Ṡ of a joint stands where Ψ̇ stands in derivatives
-    (Echeandia and Wensing 2021, "Numerical methods to compute the Coriolis matrix and Christoffel symbols for
-    rigid-body systems").
+    T is without gravity and passive forces. C = Σ m sᵀ ṡ over points of mass with velocity s v: Ṡ of a joint
+    replaces Ψ̇ of the derivatives (Echeandia and Wensing 2021, "Numerical methods to compute the Coriolis
+    matrix and Christoffel symbols for rigid-body systems").
     """
     motion = motions(nodes, accelerations(nodes, np.zeros(nodes.nv)))
     R = CompositeInertias(nodes)
     B: dict[HingeNode, VelocityMoments] = {}
     dS = {
-        k: _twists(motion[k].w, motion[k].v, k.body.joint_map) + rate_of_subspace(k.body, by)
+        k: _twists(motion[k].w, motion[k].v, k.body.joint_map) + rate_of_subspace(k.body, differentiate)
         for k in nodes.base_to_tips()
     }
     C, M = (np.zeros((nodes.nv, nodes.nv), dtype=object) for _ in range(2))
@@ -350,17 +341,19 @@ def coriolis_matrix(nodes: ModelTree[Any], by: Differentiate) -> tuple[np.ndarra
     return C, M
 
 
-def rate_of_subspace(body: RigidBody, by: Differentiate) -> np.ndarray:
+def rate_of_subspace(body: RigidBody, differentiate: Differentiate) -> np.ndarray:
     """Return Ṡ in the body's frame, (6, m)."""
     kind = body.state.kind
     S = body.joint_map
     if has_constant_subspace(kind):
         return np.zeros(S.shape)
-    return (by(lambda x: kind.subspace(x).ravel(), body.q)[1] @ kind.rate(body.q, body.v)).reshape(S.shape)
+    return (differentiate(lambda x: kind.subspace(x).ravel(), body.q)[1] @ kind.rate(body.q, body.v)).reshape(
+        S.shape
+    )
 
 
 def falls_freely(node: Any) -> bool:
     """Return whether a node's joint velocity is that of its body, as for a free joint without armature."""
     S = node.body.joint_map
     constant = S.shape == (6, 6) and not any(isinstance(x, Symbol) for x in S.ravel())
-    return constant and np.array_equal(S, np.eye(6)) and not filled(np.asarray(node.armature))
+    return constant and np.array_equal(S, np.eye(6)) and not any_nonzero(np.asarray(node.armature))

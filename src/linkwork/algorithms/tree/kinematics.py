@@ -58,18 +58,17 @@ def frame_pose(tree: ModelTree[Any], frame: Frame) -> Pose:
 
 
 def seen_from(reference: str, T: Pose, V: np.ndarray) -> np.ndarray:
-    """Return a motion of a frame at pose T in the axes, and of the point, of a reference.
+    """Return a motion V of a frame at pose T, given in the frame's axes, in another reference.
 
-    `V` is in the frame's own axes; references are "body", "world" and "world_aligned".
+    "body": at the frame's origin, in its axes. "world_aligned": at the frame's origin, in world axes.
+    "world": of the body's point at the world's origin, in world axes.
     """
     if reference == "body":
         return V
     aligned = np.concatenate([product(T.R, V[:3]), product(T.R, V[3:])])
     if reference == "world_aligned":
         return aligned
-    return np.concatenate(
-        [aligned[:3], aligned[3:] + cross(T.p, aligned[:3])]
-    )  # of the body's point at the world's origin
+    return np.concatenate([aligned[:3], aligned[3:] + cross(T.p, aligned[:3])])
 
 
 def frame_velocity(tree: TreeState[Any], v: np.ndarray, frame: Frame, reference: str) -> np.ndarray:
@@ -107,11 +106,11 @@ def frame_acceleration(
     if not classical:
         V = frame_velocity(tree, v, frame, "body")
         alpha = np.concatenate([alpha[:3], alpha[3:] - cross(V[:3], V[3:])])
-    elif reference == "world":  # of another point than the frame's origin: it also turns about that
-        turning = product(
+    elif reference == "world":  # not the frame's origin: add the acceleration of rotation about that
+        centripetal = product(
             pick.place.R.T, product(pick.carrier.spin, product(pick.place.R, product(T.R.T, T.p)))
         )
-        alpha = np.concatenate([alpha[:3], alpha[3:] - turning])
+        alpha = np.concatenate([alpha[:3], alpha[3:] - centripetal])
     return seen_from(reference, T, alpha)
 
 
@@ -144,8 +143,8 @@ def _world_jacobian(tree: ModelTree[Any], frame: Frame, path: list[Any], referen
     for k in path:
         body = tree[key]
         S = k.H.T[k.blocks[key]]
-        turning = T[body].R @ S[:3]
-        J[:, k.dofs] = np.concatenate([turning, T[body].R @ S[3:] + cross(T[body].p, turning)])
+        angular = T[body].R @ S[:3]
+        J[:, k.dofs] = np.concatenate([angular, T[body].R @ S[3:] + cross(T[body].p, angular)])
         key, _ = k.carried(key, Pose.identity())
     if reference == "world_aligned":
         p = frame_pose(tree, frame).p

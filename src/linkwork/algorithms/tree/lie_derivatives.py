@@ -56,14 +56,14 @@ class State(NamedTuple):
     tau: np.ndarray
 
 
-def lie_bodies(nodes: ModelTree[Any], by: Differentiate) -> list[LieBody]:
-    """Return the bodies of a tree in one state; `by` differentiates functions of a joint's coordinates."""
+def lie_bodies(nodes: ModelTree[Any], differentiate: Differentiate) -> list[LieBody]:
+    """Return the bodies of a tree in one state; `differentiate` returns Jacobians of functions of q."""
     index: dict[Any, int] = {nodes.ground: -1, **{k: n for n, k in enumerate(nodes.base_to_tips())}}
     bodies = []
     for k in nodes.base_to_tips():
         F: Any = np.zeros(6) if k.body.load is None else k.body.load
         S = k.body.joint_map
-        dS = rate_of_subspace(k.body, by)
+        dS = rate_of_subspace(k.body, differentiate)
         bodies.append(LieBody(index[k.parent], k.dofs, k.body.X.matrix(), S, dS, k.body.M.dense(), F))
     return bodies
 

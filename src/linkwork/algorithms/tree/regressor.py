@@ -1,8 +1,8 @@
 """Regressors of inverse dynamics and energy, which are linear in inertial parameters (Atkeson et al. 1986).
 
 A body's ten parameters are those of its own frame: m, m c (3), then xx xy yy xz yz zz of the moment of
-inertia about the origin (Khalil and Dombre, Modeling, Identification and Control of Robots). The force that
-its motion takes is A(k) π(k), and J(k)ᵀ takes that to independent velocities: Y(k) = J(k)ᵀ A(k). Only J
+inertia about the origin (Khalil and Dombre, Modeling, Identification and Control of Robots). The inertial
+force of its motion is A(k) π(k), and J(k)ᵀ maps it to the independent velocities: Y(k) = J(k)ᵀ A(k). Only J
 depends on loops and gears.
 """
 
@@ -33,7 +33,7 @@ def moment_map(x: np.ndarray) -> np.ndarray:
 
 
 def body_regressor(w: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Return A, (6, 10), with A π = [m, f], the force that a body's motion takes.
+    """Return A, (6, 10), with A π = [m, f], the inertial force of a body's motion.
 
     f = m a + W (m c) and m = (m c) × a + I ẇ + w × I w. `alpha` is [ẇ, a], with a the acceleration of the
     frame's origin seen by an observer at rest, against gravity.
@@ -51,7 +51,7 @@ def body_regressor(w: np.ndarray, alpha: np.ndarray) -> np.ndarray:
 class Jacobian(NamedTuple):
     """Motion of a body per independent velocity, (6, dofs), in its description frame.
 
-    Only columns of velocities that move the body are kept.
+    Only columns of velocities that move the body are stored.
     """
 
     dofs: list[int]

@@ -272,7 +272,7 @@ def _wrt_axes(model: Model, name: str, options: Mapping[str, Any]) -> Axes:
 
 def _parameter_axes(model: Model, name: str) -> Axes:
     kind, who = parameters.parse(name)
-    of = parameters.KINDS[kind].of
+    of = parameters.KINDS[kind].owner_kind
     shape = parameters.shape_of(model, name)
     all_of: dict[str, tuple[str, ...]] = {
         "body": _names(model, "bodies", {}),

@@ -15,7 +15,7 @@ import numpy as np
 
 from linkwork.joints.deformation import Deformation, ModeShape
 from linkwork.model import Model, PlacedJoint
-from linkwork.spatial import filled
+from linkwork.spatial import any_nonzero
 from linkwork.spatial.constants import product, set_frozen
 from linkwork.spatial.modal import ModalIntegrals
 from linkwork.spatial.solve import solve
@@ -48,7 +48,7 @@ def bases(model: Model) -> tuple[Basis, ...]:
         structure.cache[key] = tuple(Basis(k, *both) for k, both in all_bases if both is not None)
     made: tuple[Basis, ...] = structure.cache[key]
     return tuple(
-        one for one in made if not filled(np.array(model.joints[one.joint].armature))
+        one for one in made if not any_nonzero(np.array(model.joints[one.joint].armature))
     )  # that is of its own modes
 
 

@@ -43,13 +43,13 @@ def regrouped(model: Model) -> tuple[BodyDescription, ...]:
 
 
 def _split(inertia: Inertia, axis: int) -> tuple[Inertia, Inertia]:
-    """Return the rest of a rigid inertia behind a hinge, and the part for the parent."""
+    """Return a rigid inertia behind a hinge as a remainder and the part moved to the parent."""
     e = np.eye(3)[axis]
     if inertia.J is not None:
         along = np.where(np.outer(e, e), inertia.J, 0.0)
         across = np.where(np.outer(e, e), 0.0, inertia.J)
-        remainder = Inertia.of_moments(0.0, np.where(e, 0.0, inertia.h), across)
-        return remainder, Inertia.of_moments(inertia.mass, np.where(e, inertia.h, 0.0), along)
+        remainder = Inertia.from_moments(0.0, np.where(e, 0.0, inertia.h), across)
+        return remainder, Inertia.from_moments(inertia.mass, np.where(e, inertia.h, 0.0), along)
     assert inertia.mass is not None
     spread = 0.5 * np.trace(inertia.A) - product(
         product(e, inertia.A), e

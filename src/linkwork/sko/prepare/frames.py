@@ -1,9 +1,9 @@
-"""Frames in which bodies are described, for which programs are short.
+"""Body frames that give short programs.
 
-Any frame that is fixed to a body can describe it. Behind a hinge it may stand anywhere along the axis, on
-either side of the hinge, and be turned about it: so lengths along axes vanish from the poses between bodies,
-and so do angles about axes. A length along an axis that two poses share stays in one of them, as with Denavit
-and Hartenberg's frames.
+Any frame fixed to a body can describe it. Behind a hinge it may be shifted along the axis and rotated about
+it, on either side of the hinge. Offsets along axes and angles about axes then vanish from the poses between
+bodies; an offset along an axis shared by two poses remains in one of them, as in the Denavit-Hartenberg
+convention.
 """
 
 from __future__ import annotations
@@ -26,14 +26,18 @@ from linkwork.spatial.modal import ModalIntegrals
 
 # Costs in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
 # inertia, and an angle that is added to q.
-LENGTH = 10.0
-ODD = 5.0
-NUMBER = 1.0
-PHASE = 1.0
-DIGIT = 10.0  # the most by which a moved frame may multiply a moment of inertia: that costs a decimal digit
-REACH = 4.0  # the most by which a frame may be moved, relative to the distances of what is fixed to its body
+LENGTH_COST = 10.0
+ROTATION_ENTRY_COST = 5.0
+INERTIA_NUMBER_COST = 1.0
+PHASE_COST = 1.0
+MAX_INERTIA_GROWTH = (
+    10.0  # the most by which a moved frame may multiply a moment of inertia: that costs a decimal digit
+)
+MAX_SHIFT = (
+    4.0  # the most by which a frame may be moved, relative to the distances of what is fixed to its body
+)
 POINT_LIKE = 1e-6  # relative size of a moment of inertia below which a body counts as a point mass
-EXACT = 4e-15  # rounding of a few products of rotations
+ROUNDING = 4e-15  # rounding of a few products of rotations
 
 
 def deformation(joint: PlacedJoint) -> ModalIntegrals | None:
@@ -43,7 +47,7 @@ def deformation(joint: PlacedJoint) -> ModalIntegrals | None:
 
 @cached_on_model
 def in_own_frames(model: Model) -> tuple[BodyDescription, ...]:
-    """Return the bodies in their own frames, up to rotations that straighten joint axes."""
+    """Return the bodies in their own frames, up to rotations that align joint axes with coordinate axes."""
     descriptions: list[BodyDescription] = []
     for joint, (inertia, rotor, _) in zip(model.joints, lumped(model)):
         frame = own_frame(joint, Pose.identity() if joint.parent == GROUND else descriptions[joint.parent].C)
@@ -57,7 +61,7 @@ def in_own_frames(model: Model) -> tuple[BodyDescription, ...]:
 
 @cached_on_model
 def in_body_frames(model: Model) -> tuple[BodyDescription, ...]:
-    """Return the bodies exactly in their own frames, as readers of stacked vectors expect."""
+    """Return the bodies in exactly their own frames, as in the documented stacked vectors."""
     identity = Pose.identity()
     return tuple(
         BodyDescription(
@@ -69,7 +73,7 @@ def in_body_frames(model: Model) -> tuple[BodyDescription, ...]:
 
 @cached_on_model
 def without_lumping(model: Model) -> tuple[BodyDescription, ...]:
-    """Return the bodies in their own frames with their own inertias, without lumping."""
+    """Return the bodies in their own frames with their own inertias, without lumped rotors."""
     descriptions: list[BodyDescription] = []
     for joint, body in zip(model.joints, model.bodies):
         frame = own_frame(joint, Pose.identity() if joint.parent == GROUND else descriptions[joint.parent].C)
@@ -90,7 +94,7 @@ class NodeFrame(NamedTuple):
 @cached_on_model
 def node_frames(model: Model) -> tuple[NodeFrame, ...]:
     """Return frames of all bodies that make programs short."""
-    return _Frames(model).chosen()
+    return _Frames(model).node_frames()
 
 
 @cached_on_model
@@ -132,7 +136,7 @@ class _Frames:
         self.model = model
         self.joints = model.joints
         self._lumped = lumped(model)
-        straight = [joint.kind.straightened() for joint in model.joints]
+        straight = [joint.kind.axis_aligned() for joint in model.joints]
         self.kinds = [kind for kind, _ in straight]
         self.R = [C.R for _, C in straight]
         self.before: list[np.ndarray] = []
@@ -154,7 +158,9 @@ class _Frames:
         fixed = [
             point_like or body.rotor is not None for point_like, body in zip(self.point_like, self._lumped)
         ]
-        self.symmetry = [Symmetry() if still else kind.symmetry() for still, kind in zip(fixed, self.kinds)]
+        self.symmetry = [
+            Symmetry() if fixed_joint else kind.symmetry() for fixed_joint, kind in zip(fixed, self.kinds)
+        ]
         for k in range(len(straight)):
             self._turn(k)
         for _ in range(2):
@@ -162,7 +168,7 @@ class _Frames:
                 for axis in self.symmetry[k].shifts:
                     self._shift(k, axis)
 
-    def chosen(self) -> tuple[NodeFrame, ...]:
+    def node_frames(self) -> tuple[NodeFrame, ...]:
         frames = []
         for k in range(len(self.joints)):
             place = Pose(self.before[k], self._length(k, ground=True)).frozen()
@@ -194,8 +200,8 @@ class _Frames:
         joint, (_, axis, phase) = self.joints[k], self.symmetry[k]
         below = np.eye(3) if joint.parent == GROUND else self.R[joint.parent]
         before = product(product(below.T, joint.place.R), self.R[k])
-        angle = 0.0 if axis is None else _straightening(before, axis)
-        self.before.append(snapped(product(before, _about(axis, angle)), EXACT))
+        angle = 0.0 if axis is None else _aligning_angle(before, axis)
+        self.before.append(snapped(product(before, _about(axis, angle)), ROUNDING))
         self.R[k] = product(self.R[k], _about(axis, angle))
         self.sides.append(self.R[k])
         if axis is not None and phase:
@@ -222,17 +228,19 @@ class _Frames:
 
     def _cost_of_turning(self, k: int, axis: int, angle: float) -> float:
         R = product(self.R[k], _about(axis, angle))
-        cost = PHASE if angle else 0.0
-        cost += NUMBER * _numbers(Pose(R, np.zeros(3)).inverse().congruence(self._lumped[k].inertia))
+        cost = PHASE_COST if angle else 0.0
+        cost += INERTIA_NUMBER_COST * _count_numbers(
+            Pose(R, np.zeros(3)).inverse().congruence(self._lumped[k].inertia)
+        )
         for c in self.children[k]:
             place = self.joints[c].place
             turn = self.symmetry[c].turn
             before = product(product(R.T, place.R), self.R[c])
             if turn is not None:
-                before = product(before, _about(turn, _straightening(before, turn)))
-            cost += ODD * _odd(before)
+                before = product(before, _about(turn, _aligning_angle(before, turn)))
+            cost += ROTATION_ENTRY_COST * _count_odd_entries(before)
         for place in (*(self.joints[c].place for c in self.children[k]), *self.ends[k]):
-            cost += LENGTH * np.count_nonzero(np.delete(_neat(product(R.T, place.p)), axis))
+            cost += LENGTH_COST * np.count_nonzero(np.delete(_with_exact_zeros(product(R.T, place.p)), axis))
         return cost
 
     def _length(self, k: int, *, ground: bool = False) -> np.ndarray:
@@ -241,7 +249,7 @@ class _Frames:
         if joint.parent == GROUND:
             return joint.place.p + product(self.before[k], self.s[k]) if ground else np.zeros(3)
         position = product(self.R[joint.parent].T, joint.place.p)
-        return _neat(
+        return _with_exact_zeros(
             position + product(self.before[k], self.s[k]) - self.s[joint.parent],
             np.abs(position).max(initial=0.0),
         )
@@ -266,44 +274,49 @@ class _Frames:
         costs = []
         for x in places:
             self.s[k] = at(x)
-            costs.append(self._cost_of_place(k) if abs(x) <= REACH * near else np.inf)
+            costs.append(self._cost_of_place(k) if abs(x) <= MAX_SHIFT * near else np.inf)
         self.s[k] = at(places[int(np.argmin(costs))])
 
     def _ends(self, k: int) -> list[np.ndarray]:
         """Return the positions of loop ends on body k in its frame."""
         return [
-            _neat(product(self.R[k].T, place.p) - self.s[k], np.abs(place.p).max()) for place in self.ends[k]
+            _with_exact_zeros(product(self.R[k].T, place.p) - self.s[k], np.abs(place.p).max())
+            for place in self.ends[k]
         ]
 
     def _cost_of_place(self, k: int) -> float:
         """Return the cost of the position of body k's frame, infinite if its inertia would lose digits."""
         moved = self._inertia(k)
-        if np.trace(moved.A) > DIGIT * np.trace(self._lumped[k].inertia.A):
+        if np.trace(moved.A) > MAX_INERTIA_GROWTH * np.trace(self._lumped[k].inertia.A):
             return float("inf")
         lengths = [self._length(k), *(self._length(c) for c in self.children[k]), *self._ends(k)]
-        return NUMBER * _numbers(moved) + LENGTH * sum(np.count_nonzero(p) for p in lengths)
+        return INERTIA_NUMBER_COST * _count_numbers(moved) + LENGTH_COST * sum(
+            np.count_nonzero(p) for p in lengths
+        )
 
 
 def _about(axis: int | None, angle: float) -> np.ndarray:
     """Return a rotation about a coordinate axis, (3, 3)."""
     return (
-        np.eye(3) if axis is None or not angle else snapped(Pose.turned(axis, angle).R.astype(float), EXACT)
+        np.eye(3)
+        if axis is None or not angle
+        else snapped(Pose.rotation_about(axis, angle).R.astype(float), ROUNDING)
     )
 
 
-def _odd(R: np.ndarray) -> int:
+def _count_odd_entries(R: np.ndarray) -> int:
     """Return the number of entries of a rotation that are neither zero nor ±one."""
-    return int(np.count_nonzero(~np.isin(np.abs(snapped(R, EXACT)), (0.0, 1.0))))
+    return int(np.count_nonzero(~np.isin(np.abs(snapped(R, ROUNDING)), (0.0, 1.0))))
 
 
-def _straightening(R: np.ndarray, axis: int) -> float:
+def _aligning_angle(R: np.ndarray, axis: int) -> float:
     """Return the angle about the child's `axis` that minimizes the odd entries of a constant rotation."""
-    if not _odd(R):
+    if not _count_odd_entries(R):
         return 0.0
     a = (axis + 1) % 3
     b = (axis + 2) % 3
     angles = [0.0, *map(atan2, -R[:, a], R[:, b]), *map(atan2, R[:, b], R[:, a])]
-    return min(map(_acute, angles), key=lambda angle: _odd(product(R, _about(axis, angle))))
+    return min(map(_acute, angles), key=lambda angle: _count_odd_entries(product(R, _about(axis, angle))))
 
 
 def _zeroing(x: np.ndarray, axis: int) -> Iterator[float]:
@@ -319,12 +332,12 @@ def _acute(angle: float) -> float:
     return float((angle + np.pi / 4) % (np.pi / 2) - np.pi / 4)
 
 
-def _neat(x: np.ndarray, scale: float | None = None) -> np.ndarray:
+def _with_exact_zeros(x: np.ndarray, scale: float | None = None) -> np.ndarray:
     """Return x with exact zeros where rounding missed them, relative to a size."""
-    return np.where(np.abs(x) <= EXACT * (np.abs(x).max(initial=0.0) if scale is None else scale), 0.0, x)
+    return np.where(np.abs(x) <= ROUNDING * (np.abs(x).max(initial=0.0) if scale is None else scale), 0.0, x)
 
 
-def _numbers(inertia: Inertia) -> int:
+def _count_numbers(inertia: Inertia) -> int:
     """Return the number of non-zero numbers of a rigid inertia."""
     constant = inertia.constant()
-    return int(np.count_nonzero(np.triu(constant.A)) + np.count_nonzero(_neat(constant.h)))
+    return int(np.count_nonzero(np.triu(constant.A)) + np.count_nonzero(_with_exact_zeros(constant.h)))

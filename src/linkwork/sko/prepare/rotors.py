@@ -1,17 +1,16 @@
-"""Lumped rotors: the inertia of bodies that are balanced about their spin axis, added to the bodies that
-carry and drive them.
+"""Lumped rotors: inertia of rotors balanced about their spin axis, added to their carrier and driven link.
 
-The centre of a rotor's mass does not move when it turns, so its mass is lumped into the body that carries it;
-or, where it drives a link and is at that link's origin, into the link, where nothing but the link's own mass
-changes. So is its transverse inertia, always into the carrier, where it is constant if the rotor is
-axisymmetric; if not, its mean is, and the part that turns with the rotor is an `AsymmetricRotor`. The rotor's
-frame need not turn with it either.
+The centre of mass of a balanced rotor does not move when it spins. Its mass is therefore lumped into its
+carrier, or into the link that it drives if it is at the origin of that link, where only the mass of the link
+changes. Its transverse inertia is lumped into the carrier, where it is constant if the rotor is axisymmetric;
+otherwise its mean is lumped, and the part that rotates with the rotor is an `AsymmetricRotor`. The frame of
+the rotor does not rotate with it either.
 
-What remains is its axial inertia J. Where a gear makes it turn n times as fast as a link that turns against
-the carrier about the same axis, its joint's velocity is θ̇ = n (Ω_link - Ω_carrier) and its speed Ω =
-Ω_carrier + θ̇, so that Ω² = Ω_carrier² + n (Ω_link² - Ω_carrier²) + (1 - 1/n) θ̇². Across the axis link and
-carrier have the same angular velocity. So J is lumped into the carrier, n J about all axes goes from there to
-the link, and the rest is an armature: reflected inertia, all of it constant, and exact.
+The axial inertia J remains. If a gear drives the rotor n times as fast as a link that rotates relative to the
+carrier about the same axis, the velocity of its joint is θ̇ = n (Ω_link - Ω_carrier) and its angular velocity
+Ω = Ω_carrier + θ̇, so that Ω² = Ω_carrier² + n (Ω_link² - Ω_carrier²) + (1 - 1/n) θ̇². Transverse to the
+axis, link and carrier have equal angular velocities. Therefore J is lumped into the carrier, n J about all
+axes is moved from there to the link, and the rest is armature. This reflected inertia is constant and exact.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from linkwork.spatial.constants import frozen, length, product
 
 
 class Lumped(NamedTuple):
-    """A body's inertia with that of its rotors lumped in, and what it is as a rotor; None where it is none.
+    """A body's inertia with lumped rotors, the part `added` by these, and its properties as a rotor.
 
-    `added` is the part of its rotors, None where it has none.
+    `added` and `rotor` are None if the body has no rotors, or is not a rotor.
     """
 
     inertia: Inertia
