@@ -55,9 +55,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "exp": sympy.exp, "log": sympy.log,
 }  # fmt: skip
 _MAX_OPERATIONS = 500  # operations up to which equations are readable
-_MAX_SIMPLIFIED_OPERATIONS = (
-    500  # operations of a formula, written out, up to which SymPy finds a shorter form within seconds
-)
+# Operations of an expanded expression up to which SymPy simplifies it within seconds.
+_MAX_SIMPLIFIED_OPERATIONS = 500
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ SAMPLES = 2  # per pixel and direction, averaged: edges are smooth
 # of the ground and of its lines, which fade towards the horizon
 FLOOR_COLOUR = (228, 228, 228)
 LINE_COLOUR = (204, 204, 204)
-THIN = (
-    0.15  # a scene whose extent is smaller along one axis, relative to the largest, is seen along that axis
-)
+# Scenes with a smaller extent along one axis, relative to the largest extent, are viewed along that axis.
+THIN = 0.15
 
 
 @dataclass(frozen=True)

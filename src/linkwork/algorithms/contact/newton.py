@@ -48,9 +48,8 @@ GROWS = 10.0
 FALLS = 0.04
 GRIP = 1e15  # so much friction that nothing slides
 LESS = 0.9  # of the energy of what is missing: more than that is no nearer
-ACCEPTED_ERROR = (
-    0.5  # λ becomes p where the velocities of bodies are known to this part of what p - λ stands for
-)
+# λ is set to p if the error of velocities is at most this fraction of the change that p - λ causes.
+ACCEPTED_ERROR = 0.5
 
 
 class _Rows:

@@ -22,9 +22,8 @@ from linkwork.spatial.solve import solve
 
 VANISHING_TOL = 1e-13  # of a sum's size: what rounding leaves where it vanishes
 INDEPENDENT_PART = 1e-3  # of a row: what must be left of it beside those before it
-MAX_CONDITION_NUMBER = (
-    300.0  # condition number of T between bases of unit modal masses, above which modes stay as they are
-)
+# Condition number of T for unit modal masses, above which the modes are not transformed.
+MAX_CONDITION_NUMBER = 300.0
 
 
 class Basis(NamedTuple):

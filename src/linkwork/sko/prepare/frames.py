@@ -24,18 +24,16 @@ from linkwork.spatial import Inertia, Pose, snapped
 from linkwork.spatial.constants import product
 from linkwork.spatial.modal import ModalIntegrals
 
-# Costs in instructions, about: a length in a pose, a rotation's entry that is not 0 or 1, a number in an
-# inertia, and an angle that is added to q.
+# Approximate costs in instructions: an offset in a pose, an entry of a rotation other than 0 and ±1, a
+# nonzero number of an inertia, and an angle that is added to q.
 LENGTH_COST = 10.0
 ROTATION_ENTRY_COST = 5.0
 INERTIA_NUMBER_COST = 1.0
 PHASE_COST = 1.0
-MAX_INERTIA_GROWTH = (
-    10.0  # the most by which a moved frame may multiply a moment of inertia: that costs a decimal digit
-)
-MAX_SHIFT = (
-    4.0  # the most by which a frame may be moved, relative to the distances of what is fixed to its body
-)
+# Factor by which a shifted frame may increase a moment of inertia; 10 costs one decimal digit.
+MAX_INERTIA_GROWTH = 10.0
+# Shift of a frame along an axis, relative to the distances of attachments on its body.
+MAX_SHIFT = 4.0
 POINT_LIKE = 1e-6  # relative size of a moment of inertia below which a body counts as a point mass
 ROUNDING = 4e-15  # rounding of a few products of rotations
 
