@@ -37,13 +37,13 @@ def door(tmp_path: Path) -> str:
 
 
 def refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What is said where a command fails, on one line."""
+    """Return the error message of a command that fails, with its hint."""
     try:
         status = main(argv)
     except SystemExit as stop:
         status = int(str(stop.code))
     assert status in (2, 3)
-    return capsys.readouterr().err.strip().splitlines()[-1]
+    return " ".join(capsys.readouterr().err.strip().splitlines())
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

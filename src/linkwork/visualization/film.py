@@ -34,9 +34,9 @@ from linkwork.visualization.scene import Scene, scene
 from linkwork.visualization.shapes import box, ellipsoid, rod
 
 SIZE = (1280, 720)  # [px]
-PICTURES_PER_SECOND = 20.0  # pictures in a second of film
-MAX_PICTURES = 600  # of them
-MAX_FACES = 2000  # of one body: more would take long, and not be seen
+PICTURES_PER_SECOND = 20.0
+MAX_PICTURES = 600
+MAX_FACES = 2000  # of one body; larger meshes are simplified
 PICTURED_STATES = 5  # in a picture of a motion
 # colours of loop rods and of joints that close loops
 ROD_COLOUR = (70, 74, 82)
@@ -55,13 +55,30 @@ def film(
     folders: Iterable[str | os.PathLike[str]] = (),
     progress: Callable[[float], None] = lambda part: None,
 ) -> Path:
-    """Write a film of configurations q, (n, nq), at times t [s], (n,), or a picture of one, (nq,); return its
-    path.
+    """Write a film or a picture of a motion, and return its path.
 
-    The suffix selects the format: .gif and .mp4 are films at 20 pictures a second, .svg and .png pictures of
-    one configuration or of a few moments. All but .svg need `pip install 'linkwork[film]'`. `file` and
-    `folders` say where visuals are, as in `view`. `told` is called with the progress, from 0 to 1. States
-    that are not finite, as after a rollout had to stop, are left out.
+    Parameters
+    ----------
+    model : Model
+        The model.
+    q : array_like, shape (n, nq) or (nq,)
+        Configurations. Those that are not finite, as after a rollout has stopped, are left out.
+    t : array_like, shape (n,), optional
+        Times [s]; 20 pictures per second by default.
+    path : str or path-like
+        The suffix selects the format: films as .gif or .mp4 with 20 pictures per second, pictures of one or a
+        few configurations as .png or .svg. All but .svg need ``pip install 'linkwork[film]'``.
+    size : (int, int)
+        Width and height [px].
+    file, folders : optional
+        Location of visuals, as in `view`.
+    progress : callable
+        Called with the progress, from 0 to 1.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
     """
     where = Path(path)
     suffix = checked_suffix(where)
@@ -86,13 +103,14 @@ def film(
         poses = _poses(seen.model, qs[selected])
         camera = _camera(seen, poses, *size)
         if suffix == ".svg":
-            floor = visible(camera, [_floor(seen, poses)])
+            plate = visible(camera, [_floor(seen, poses)])
             above = visible(camera, _moments(seen, poses))
-            triangles = Triangles(*(np.concatenate(pair) for pair in zip(floor, above)))
+            triangles = Triangles(*(np.concatenate(pair) for pair in zip(plate, above)))
             where.write_text(as_svg(triangles, *size, title=escape(plain(model.name))), encoding="utf-8")
         else:
             ground = _ground(seen, poses, camera)
-            write_png(where, smooth_pixels(camera, _moments(seen, poses), ground, reduced(ground)))
+            floor = _ground_height(seen, poses)
+            write_png(where, smooth_pixels(camera, _moments(seen, poses), ground, reduced(ground), floor))
     return where
 
 
@@ -122,9 +140,10 @@ def _pictures(
     camera = _camera(seen, poses, *size)
     ground = _ground(seen, poses, camera)
     plain_ground = reduced(ground)
+    floor = _ground_height(seen, poses)
     pictures = []
     for k, pose in enumerate(poses):
-        pictures.append(smooth_pixels(camera, _solids(seen, pose), ground, plain_ground))
+        pictures.append(smooth_pixels(camera, _solids(seen, pose), ground, plain_ground, floor))
         progress((k + 1) / len(poses))
     return pictures, float(moments[-1] - moments[0]) / (count - 1) if count > 1 else 1.0
 
@@ -196,9 +215,14 @@ def _camera(seen: Scene, poses: np.ndarray, width: int, height: int) -> Camera:
 
 def _ground(seen: Scene, poses: np.ndarray, camera: Camera) -> np.ndarray:
     """Return the ground below everything, up to the horizon, for a camera enlarged by SAMPLES."""
-    low, _ = _bounds(seen, poses)
     tile = 10.0 ** np.floor(np.log10(seen.size)) * 0.5
-    return backdrop(camera.enlarged(SAMPLES), float(low[2]) - 0.003 * seen.size, float(tile))
+    return backdrop(camera.enlarged(SAMPLES), _ground_height(seen, poses), float(tile))
+
+
+def _ground_height(seen: Scene, poses: np.ndarray) -> float:
+    """Return the height of the ground, below everything [m]."""
+    low, _ = _bounds(seen, poses)
+    return float(low[2]) - 0.003 * seen.size
 
 
 def _floor(seen: Scene, poses: np.ndarray) -> tuple[Mesh, tuple[int, int, int]]:

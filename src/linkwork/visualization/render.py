@@ -1,6 +1,4 @@
-"""A small renderer without a browser and without a GPU: triangles in perspective, shaded,
-those behind first.
-"""
+"""A small renderer without browser and GPU: shaded triangles in perspective, with shadows on the ground."""
 
 from __future__ import annotations
 
@@ -16,9 +14,12 @@ LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
 BACKGROUND_COLOUR = (252, 252, 252)
 PIXELS_PER_BLOCK = 1_000_000  # pixels that are looked at together
 SAMPLES = 2  # per pixel and direction, averaged: edges are smooth
-# of the ground and of its lines, which fade towards the horizon
-FLOOR_COLOUR = (228, 228, 228)
-LINE_COLOUR = (204, 204, 204)
+# of the ground, of its lines, and of shadows on it; ground and lines fade towards the horizon
+FLOOR_COLOUR = (226, 228, 231)
+LINE_COLOUR = (200, 203, 207)
+SHADOW_COLOUR = (186, 189, 194)
+CREASE_COSINE = 0.6  # faces at larger angles are not shaded smoothly across their common edge
+AMBIENT = 0.66  # brightness of faces in the light's plane; those facing the light have 1
 # Scenes with a smaller extent along one axis, relative to the largest extent, are viewed along that axis.
 THIN = 0.15
 
@@ -82,8 +83,9 @@ def camera_for(low: np.ndarray, high: np.ndarray, width: int, height: int) -> Ca
 
 
 def backdrop(camera: Camera, floor: float, tile: float) -> np.ndarray:
-    """Return the ground at a height with lines every `tile` [m], up to the horizon, (height, width, 3) of
-    bytes.
+    """Return the ground at height `floor` with lines every `tile` [m], up to the horizon.
+
+    The result has shape (height, width, 3), in bytes.
     """
     right, down, ahead = camera.axes
     x = (np.arange(camera.width) + 0.5 - camera.width / 2) / camera.pixels
@@ -92,18 +94,28 @@ def backdrop(camera: Camera, floor: float, tile: float) -> np.ndarray:
     rays = far * ahead + x[None, :, None] * right + y[:, None, None] * down
     falls = rays[..., 2] < -1e-6
     distance = np.where(falls, (floor - camera.eye[2]) / np.where(falls, rays[..., 2], -1.0), np.inf)
-    ground = falls & (distance > 0.0) & (camera.up[2] == 1.0)
+    ground = falls & (distance > 0.0)
     points = camera.eye[:2] + np.where(ground, distance, 0.0)[..., None] * rays[..., :2]
     off = np.abs(points / tile - np.round(points / tile)).min(axis=-1) * tile
     line = off < distance / camera.pixels  # about two pixels wide
     near = np.where(ground, np.exp(-np.maximum(np.where(ground, distance, 1.0) - 1.0, 0.0)), 0.0)
     lines = (near * line)[..., None]
-    picture = np.where(
-        ground[..., None],
-        lines * np.array(LINE_COLOUR) + (1.0 - lines) * np.array(FLOOR_COLOUR),
-        BACKGROUND_COLOUR,
-    )
-    return picture.round().astype(np.uint8)
+    haze = np.where(ground, np.exp(-0.35 * np.maximum(np.where(ground, distance, 1.0) - 1.0, 0.0)), 0.0)[
+        ..., None
+    ]
+    tiled = lines * np.array(LINE_COLOUR) + (1.0 - lines) * np.array(FLOOR_COLOUR)
+    return np.asarray(haze * tiled + (1.0 - haze) * BACKGROUND_COLOUR).round().astype(np.uint8)
+
+
+def shadows(
+    solids: Sequence[tuple[Mesh, tuple[int, int, int]]], floor: float
+) -> list[tuple[Mesh, tuple[int, int, int]]]:
+    """Return the shadows of solids on the ground at height `floor`, as flat solids."""
+    flat = []
+    for mesh, _ in solids:
+        height = mesh.vertices[:, 2:] - floor
+        flat.append((Mesh(mesh.vertices - height * (LIGHT / LIGHT[2]), mesh.faces), SHADOW_COLOUR))
+    return flat
 
 
 def reduced(fine: np.ndarray) -> np.ndarray:
@@ -114,15 +126,22 @@ def reduced(fine: np.ndarray) -> np.ndarray:
 
 
 def smooth_pixels(
-    camera: Camera, solids: Sequence[tuple[Mesh, tuple[int, int, int]]], ground: np.ndarray, plain: np.ndarray
+    camera: Camera,
+    solids: Sequence[tuple[Mesh, tuple[int, int, int]]],
+    ground: np.ndarray,
+    plain: np.ndarray,
+    floor: float | None = None,
 ) -> np.ndarray:
-    """Return an anti-aliased picture of solids.
+    """Return an anti-aliased picture of solids, with their shadows on the ground at height `floor`.
 
     `ground` is the backdrop of the camera enlarged by SAMPLES and `plain` the same reduced: only the part of
-    the picture that solids cover is drawn and reduced.
+    the picture that solids and shadows cover is drawn and reduced.
     """
     fine = camera.enlarged(SAMPLES)
     triangles = visible(fine, solids)
+    if floor is not None:
+        dark = visible(fine, shadows(solids, floor), shaded=False)
+        triangles = Triangles(*(np.concatenate(pair) for pair in zip(dark, triangles)))
     picture = plain.copy()
     if not len(triangles.corners):
         return picture
@@ -143,8 +162,8 @@ def smooth_pixels(
 class Triangles(NamedTuple):
     """Triangles in a picture, those behind first.
 
-    Corners, (n, 3, 2) [px], colours, (n, 3), from 0 to 255, and depths of the corners along the view, (n, 3)
-    [m].
+    Corners, (n, 3, 2) [px], colours of the corners, (n, 3, 3), from 0 to 255, and depths of the corners along
+    the view, (n, 3) [m].
     """
 
     corners: np.ndarray
@@ -152,10 +171,22 @@ class Triangles(NamedTuple):
     depths: np.ndarray
 
 
-def visible(camera: Camera, solids: Sequence[tuple[Mesh, tuple[int, int, int]]]) -> Triangles:
+def corner_normals(faces: np.ndarray, normals: np.ndarray, areas: np.ndarray, vertices: int) -> np.ndarray:
+    """Return unit normals at the corners of faces, (n, 3, 3), averaged over adjacent faces except at creases."""
+    sums = np.zeros((vertices, 3))
+    np.add.at(sums, faces.ravel(), np.repeat(normals * areas[:, None], 3, axis=0))
+    mean = sums[faces]
+    mean /= np.maximum(np.linalg.norm(mean, axis=-1, keepdims=True), 1e-300)
+    is_smooth = np.einsum("nkj,nj->nk", mean, normals) > CREASE_COSINE
+    return np.where(is_smooth[..., None], mean, normals[:, None, :])
+
+
+def visible(
+    camera: Camera, solids: Sequence[tuple[Mesh, tuple[int, int, int]]], *, shaded: bool = True
+) -> Triangles:
     """Return the triangles of solids, in the world, that face the camera."""
     corners = [np.zeros((0, 3, 2))]
-    colours = [np.zeros((0, 3))]
+    colours = [np.zeros((0, 3, 3))]
     depths = [np.zeros((0, 3))]
     for mesh, colour in solids:
         if not len(mesh.faces):
@@ -163,11 +194,15 @@ def visible(camera: Camera, solids: Sequence[tuple[Mesh, tuple[int, int, int]]])
         places, depth = camera.see(mesh.vertices)
         a, b, c = (mesh.vertices[mesh.faces[:, k]] for k in range(3))
         normal = np.cross(b - a, c - a)
-        normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+        area = np.linalg.norm(normal, axis=1)
+        normal /= np.maximum(area[:, None], 1e-300)
         faces = np.einsum("ij,ij->i", normal, a - camera.eye) < 0.0
-        shade = 0.62 + 0.38 * np.clip(normal @ LIGHT, -1.0, 1.0)
+        shade = np.ones((len(faces), 3))
+        if shaded:
+            normals = corner_normals(mesh.faces, normal, area, len(mesh.vertices))
+            shade = 1.15 * (AMBIENT + (1.0 - AMBIENT) * np.clip(normals @ LIGHT, -1.0, 1.0))
         corners.append(places[mesh.faces[faces]])
-        colours.append(np.clip(shade[faces, None] * 1.15 * np.array(colour), 0, 255))
+        colours.append(np.clip(shade[faces][..., None] * np.array(colour), 0, 255))
         depths.append(depth[mesh.faces[faces]])
     order = np.argsort(-np.concatenate(depths).mean(axis=1), kind="stable")
     return Triangles(
@@ -184,7 +219,7 @@ def as_svg(triangles: Triangles, width: int, height: int, *, title: str = "") ->
         f'<rect width="{width}" height="{height}" fill="#{"".join(f"{c:02x}" for c in BACKGROUND_COLOUR)}"/>'
         '<g stroke-width="0.6">',
     ]
-    for corners, colour in zip(triangles.corners.round(1), triangles.colours.astype(int)):
+    for corners, colour in zip(triangles.corners.round(1), triangles.colours.mean(axis=1).astype(int)):
         path = " ".join(f"{x:g},{y:g}" for x, y in corners)
         tint = f"#{colour[0]:02x}{colour[1]:02x}{colour[2]:02x}"
         parts.append(f'<polygon points="{path}" fill="{tint}" stroke="{tint}"/>')
@@ -192,9 +227,7 @@ def as_svg(triangles: Triangles, width: int, height: int, *, title: str = "") ->
 
 
 def as_pixels(triangles: Triangles, width: int, height: int, ground: np.ndarray | None = None) -> np.ndarray:
-    """Return the picture as pixels, (height, width, 3), from 0 to 255, on top of a `ground` picture or of
-    paper.
-    """
+    """Return the picture in front of a `ground` picture or white, (height, width, 3), from 0 to 255."""
     picture = np.empty((height, width, 3), dtype=np.uint8) if ground is None else ground.copy()
     if ground is None:
         picture[:] = BACKGROUND_COLOUR
@@ -221,8 +254,9 @@ def _fill(
     tall: np.ndarray,
     chunk: slice,
 ) -> None:
-    """Colour the pixels of a chunk of triangles that are nearer than what is there; all pixels are processed
-    together.
+    """Colour the pixels of a chunk of triangles that are in front of those drawn before.
+
+    All pixels are processed together; depths and colours are interpolated between corners.
     """
     counts = (wide * tall)[chunk]
     which = np.repeat(np.arange(chunk.start, chunk.start + len(counts)), counts)
@@ -236,6 +270,7 @@ def _fill(
     inside = sign[which] != 0.0
     inverse_depth = 1.0 / triangles.depths
     near = np.zeros(len(which))
+    weights = np.zeros((3, len(which)))  # of the corners
     for k in range(3):
         ex, ey = edges[which, k].T
         cx, cy = corners[which, k].T
@@ -243,10 +278,13 @@ def _fill(
         side = ex * (y + 0.5 - cy) - ey * (x + 0.5 - cx)
         inside &= sign[which] * side >= over
         near += inverse_depth[which, (k + 2) % 3] * side  # 1 / depth is linear in the picture
+        weights[(k + 2) % 3] = side
     which = which[inside]
     place = (y * picture.shape[1] + x)[inside]
     near = near[inside] / area[which]
+    weights = weights[:, inside] / area[which]
     front = near > nearness.ravel()[place]
     order = np.flatnonzero(front)[np.argsort(near[front], kind="stable")]  # the nearest is written last
     nearness.reshape(-1)[place[order]] = near[order]
-    picture.reshape(-1, 3)[place[order]] = triangles.colours.astype(np.uint8)[which[order]]
+    mixed = np.einsum("kn,nkc->nc", weights[:, order], triangles.colours[which[order]])
+    picture.reshape(-1, 3)[place[order]] = np.clip(mixed, 0, 255).astype(np.uint8)

@@ -126,9 +126,9 @@ def _bars(model: Model, body: Body, size: float) -> Mesh | None:
     )
     unique = list({tuple(np.round(end / size, 4)): end for end in far}.values())[:12]
     parts = [rod(np.zeros(3), end, thick) for end in unique]
-    return together(
-        [*parts, *(ellipsoid(1.25 * thick).moved(np.eye(3), end) for end in (np.zeros(3), *unique))]
-    )
+    # Balls at the far ends are smaller, so that they do not coincide with those of the bodies there.
+    balls = [ellipsoid(1.25 * thick), *(ellipsoid(1.15 * thick).moved(np.eye(3), end) for end in unique)]
+    return together([*parts, *balls])
 
 
 def bounds(seen: Scene, q: np.ndarray) -> tuple[float, np.ndarray]:
