@@ -470,7 +470,7 @@ def test_splits_that_are_not_the_joint_are_refused() -> None:
         )
     with pytest.raises(ModelError, match="each of its 2 velocities once"):
         model.partitioned(splits={"joint0": [(0,), (0,)]})
-    with pytest.raises(ModelError, match="follow one another"):
+    with pytest.raises(ModelError, match="consecutive velocities"):
         model.partitioned(splits={"joint2": [(0, 2), (1,)]})
     with pytest.raises(ModelError, match="expected velocities of .*; got '"):
         model.partitioned(splits={"joint2": ["vx", "vy", "spin"]})

@@ -255,7 +255,7 @@ def test_functions_that_ask_for_sizes() -> None:
         x, y = q
         return np.array([[lw.cos(x), lw.sin(x), 0.0], [0.0, 0.0, 1.0 + y * y]])
 
-    with pytest.raises(ModelError, match=r"node 'k': H: .*say its shape=\(velocities, rows\)"):
+    with pytest.raises(ModelError, match=r"node 'k': H: .*give shape=\(velocities, rows\)"):
         Tree("asking", [Node("k", H, np.eye(3))])
     tree = Tree("asking", [Node("k", H, np.diag([1.0, 2.0, 3.0]), shape=(2, 3))])
     q = np.array([0.3, 0.4])

@@ -172,7 +172,7 @@ class Triangles(NamedTuple):
 
 
 def corner_normals(faces: np.ndarray, normals: np.ndarray, areas: np.ndarray, vertices: int) -> np.ndarray:
-    """Return unit normals at the corners of faces, (n, 3, 3), averaged over adjacent faces except at creases."""
+    """Return unit normals at the corners of faces, (n, 3, 3), averaged over faces except at creases."""
     sums = np.zeros((vertices, 3))
     np.add.at(sums, faces.ravel(), np.repeat(normals * areas[:, None], 3, axis=0))
     mean = sums[faces]
