@@ -503,7 +503,7 @@ def test_stages_that_are_not_the_node_are_refused() -> None:
         "H()": [Stage([0, 1, 2], H=2.0 * node.H)],  # all in one stage
     }
     for word, stages in bad.items():
-        with pytest.raises(ModelError, match=rf"'body1'.*: {word[0]}\(k.*Eq. 5"):
+        with pytest.raises(ModelError, match=rf"'body1'.* in {word[0]}\(k.*Eq. 5"):
             tree.partitioned(splits={"body1": stages})
     with pytest.raises(ModelError, match="shape"):
         tree.partitioned(splits={"body1": [Stage([0], H=node.H[:1, :5]), right[1]]})
