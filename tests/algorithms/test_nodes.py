@@ -46,7 +46,7 @@ def trees(model: lw.Model, q: Any, v: Any, f_ext: Any) -> dict[str, Any]:
     found = {}
     for word, describe in DESCRIPTIONS.items():
         for whole in (False, True):
-            found[f"{word}, whole {whole}"] = model_tree(model, describe(model), q, v, whole=whole)
+            found[f"{word}, whole {whole}"] = model_tree(model, describe(model), q, v, all_bodies=whole)
         found[f"{word}, pushed"] = model_tree(model, describe(model), q, v, f_ext)
     spanning = model.spanning_tree()
     every = floats(lw.spanning_velocity.body(model, q, v))
@@ -94,13 +94,13 @@ def test_descriptions_are_of_one_mechanism(name: str) -> None:
     rng = np.random.default_rng(6)
     q, v = model.random_state(rng)
     a = rng.normal(size=model.nv)
-    plain = model_tree(model, in_own_frames(model), q, v, whole=True)
+    plain = model_tree(model, in_own_frames(model), q, v, all_bodies=True)
     for whole in (False, True):
         for describe in DESCRIPTIONS.values():
-            tree = model_tree(model, describe(model), q, v, whole=whole)
+            tree = model_tree(model, describe(model), q, v, all_bodies=whole)
             assert close(kinetic_energy(tree, v), kinetic_energy(plain, v))
             assert close(inverse_dynamics(tree, a), inverse_dynamics(plain, a))
-        reduced = hinge_tree_of(model, regrouped(model), q, v, whole=whole)
+        reduced = hinge_tree_of(model, regrouped(model), q, v, all_bodies=whole)
         assert close(inverse_dynamics(reduced, a), inverse_dynamics(plain, a))
         assert close(mass_matrix(reduced), mass_matrix(plain))
 

@@ -36,4 +36,4 @@ def frame_compliance(nodes: TreeState[Any], frame: Frame) -> np.ndarray:
 @lw.model_function(q="nq")
 def compliance(model: lw.Model, q: Any, *, frame: str) -> Any:
     """The acceleration of a frame for each unit of force on it, in its own axes, (..., 6, 6)."""
-    return frame_compliance(tree(model, q, whole=True), model.frame(frame))
+    return frame_compliance(tree(model, q, all_bodies=True), model.frame(frame))

@@ -118,8 +118,8 @@ def test_integrate_and_difference(joint: Joint, rng: np.random.Generator, size: 
 @common
 @given(seeds)
 def test_lines_that_do_not_bend_with_the_axes_of_the_child(joint: Joint, rng: np.random.Generator) -> None:
-    """Velocity ξ, constant in fixed axes, leads along s -> integrate(q, straight(s ξ)), whose velocity is
-    turned(s ξ, ξ). It changes as `turning` says, and `chord` finds ξ again.
+    """Velocity ξ, constant in fixed axes, leads along s -> integrate(q, chord_to_velocity(s ξ)), whose velocity is
+    in_moved_axes(s ξ, ξ). It changes as `rotating_axes_term` says, and `chord` finds ξ again.
     """
     if joint.nq == 0:
         return
@@ -129,15 +129,17 @@ def test_lines_that_do_not_bend_with_the_axes_of_the_child(joint: Joint, rng: np
     s = rng.uniform(0.1, 1.0)
 
     def along(s: np.ndarray) -> np.ndarray:
-        return np.asarray(joint.integrate(q, joint.straight(s[0] * xi)))
+        return np.asarray(joint.integrate(q, joint.chord_to_velocity(s[0] * xi)))
 
     there, rate = lw.jvp_of(along, np.array([s]), np.ones(1))
-    v = joint.turned(s * xi, xi)
+    v = joint.in_moved_axes(s * xi, xi)
     assert close(rate, joint.rate(numbers(there), numbers(v)), 1e-10)
     assert close(joint.chord(q, numbers(there)), s * xi, 1e-10)
-    assert close(joint.straight(joint.chord(q, numbers(there))), joint.difference(q, numbers(there)), 1e-10)
-    bent = joint.turning(v)
-    change = lw.jvp_of(lambda s: joint.turned(s[0] * xi, xi), np.array([s]), np.ones(1))[1]
+    assert close(
+        joint.chord_to_velocity(joint.chord(q, numbers(there))), joint.difference(q, numbers(there)), 1e-10
+    )
+    bent = joint.rotating_axes_term(v)
+    change = lw.jvp_of(lambda s: joint.in_moved_axes(s[0] * xi, xi), np.array([s]), np.ones(1))[1]
     assert close(numbers(change) + (0.0 if bent is None else numbers(bent)), np.zeros(joint.nv), 1e-10)
 
 

@@ -491,7 +491,7 @@ def test_rotors_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert close(
             floats(fn, m, *args, **options), floats(fn, general, *args, **options), precision(m, q)
         ), fn.__name__
-    whole = lw.nodes(m, q, v, f, whole=True)  # every body with rows of its own
+    whole = lw.nodes(m, q, v, f, all_bodies=True)  # every body with rows of its own
     assert sum(node.rows for node in whole.base_to_tips()) == 6 * len(m.bodies)
     assert close(articulated_body(whole, tau), floats(lw.forward_dynamics, m, q, v, tau, f), precision(m, q))
     mask = np.arange(m.nv) % 2 == 0

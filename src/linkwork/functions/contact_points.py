@@ -30,7 +30,9 @@ def contact_candidates(model: Model, contacts: Contacts | None = None) -> tuple[
 def nodes_with(model: Model, candidates: tuple[Candidate, ...], q: Any, v: Any = None) -> ModelTree[Any]:
     """Return nodes in which the bodies of candidates have rows of their own, also if they are rotors."""
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
-    return hinge_tree(model, q, v, whole=any(body in rotors for each in candidates for body in each.bodies))
+    return hinge_tree(
+        model, q, v, all_bodies=any(body in rotors for each in candidates for body in each.bodies)
+    )
 
 
 @model_function(q="nq", options=chosen_contacts)

@@ -51,7 +51,7 @@ def force_propagator(model: Model, q: Any, *, frame: str, to: str) -> Any:
     It maps a force [m, f] on `frame` to the force on `to`, which carries it, while all joints move freely.
     Both forces are at the frames' origins and in their axes. Constrained loops are open.
     """
-    return family.force_propagator(tree(model, q, whole=True), model.frame(frame), model.frame(to))
+    return family.force_propagator(tree(model, q, all_bodies=True), model.frame(frame), model.frame(to))
 
 
 @model_function(

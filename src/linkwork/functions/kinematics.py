@@ -50,7 +50,10 @@ def _frame_tree(model: Model, q: Any, frame: Frames, v: Any = None) -> Any:
     if isinstance(model, Tree):
         return tree(model, q, v)
     return tree(
-        model, q, v, whole=any(body != GROUND and lumped(model)[body].rotor is not None for body in bodies)
+        model,
+        q,
+        v,
+        all_bodies=any(body != GROUND and lumped(model)[body].rotor is not None for body in bodies),
     )
 
 

@@ -47,7 +47,7 @@ def loop_joint_position(model: Model, q: Any, *, loop: str) -> Any:
     its successor in its predecessor.
     """
     joint = _loop(model, loop)
-    return joint.kind.coordinates_of(loop_joints.relative_pose(tree(model, q, whole=True), joint))
+    return joint.kind.coordinates_of(loop_joints.relative_pose(tree(model, q, all_bodies=True), joint))
 
 
 @model_function(q="nq", v="nv", options=_loop_with_coordinates)
@@ -56,7 +56,7 @@ def loop_joint_velocity(model: Model, q: Any, v: Any, *, loop: str) -> Any:
 
     `loop` as in `loop_joint_position`.
     """
-    return loop_joints.relative_velocity(tree(model, q, whole=True), _loop(model, loop), v)
+    return loop_joints.relative_velocity(tree(model, q, all_bodies=True), _loop(model, loop), v)
 
 
 @model_function(q="nq", v="nv", a="nv", f_ext="bodies 6", tau_spanning="nv_spanning", options=_loop_option)
@@ -70,6 +70,6 @@ def loop_joint_wrench(
     loads, are as in `loop_forces`.
     """
     motion = embedded_motion("loop_joint_wrench", model, q, v, a, tau_spanning)
-    nodes = tree(motion.model, q, motion.v, whole=True)
+    nodes = tree(motion.model, q, motion.v, all_bodies=True)
     lam = active_joints.loop_forces(nodes, motion.a, f_ext, tau_spanning)
     return loop_joints.wrench(nodes, _loop(motion.model, loop), lam)

@@ -17,7 +17,7 @@ from linkwork.sko.tree import TreeState
 
 
 class PrescribedNode(HingeNode):
-    """A node with the velocities of `whole` that are not prescribed.
+    """A node with the velocities of `full` that are not prescribed.
 
     `ddtheta`, (m,), holds the accelerations of the prescribed ones.
     """
@@ -31,33 +31,33 @@ class PrescribedNode(HingeNode):
         self.dofs = dofs
         self.supports = full.supports
         self.blocks = full.blocks
-        self._whole = full
+        self._full = full
         self._free = np.flatnonzero(~prescribed)
         self._known = np.flatnonzero(prescribed)
         self._ddtheta = ddtheta[self._known]
 
     @property
     def A(self) -> Weight:
-        return self._whole.A
+        return self._full.A
 
     @property
     def H(self) -> np.ndarray:
-        return self._whole.H[self._free]
+        return self._full.H[self._free]
 
     @property
     def M(self) -> NodeInertia:
-        return self._whole.M
+        return self._full.M
 
     @property
     def armature(self) -> np.ndarray:
-        return self._whole.armature[np.ix_(self._free, self._free)]
+        return self._full.armature[np.ix_(self._free, self._free)]
 
     @property
     def passive_force(self) -> np.ndarray:
         """With what armatures take that both kinds of velocities share."""
         return (
-            self._whole.passive_force[self._free]
-            + self._whole.armature[np.ix_(self._free, self._known)] @ self._ddtheta
+            self._full.passive_force[self._free]
+            + self._full.armature[np.ix_(self._free, self._known)] @ self._ddtheta
         )
 
     def velocity(self, V: np.ndarray, dtheta: np.ndarray) -> np.ndarray:
@@ -67,17 +67,17 @@ class PrescribedNode(HingeNode):
         every: Any = np.zeros(len(self._free) + len(self._known), dtype=object)
         every[self._free] = ddtheta
         every[self._known] = self._ddtheta
-        return self._whole.accelerate(alpha, every)
+        return self._full.accelerate(alpha, every)
 
     def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
-        return self._whole.carried(block, place)
+        return self._full.carried(block, place)
 
     def hinge_force(self, alpha: np.ndarray) -> np.ndarray:
-        return self._whole.hinge_force(alpha)
+        return self._full.hinge_force(alpha)
 
     @property
     def hinge_inertia(self) -> NodeInertia:
-        return self._whole.hinge_inertia
+        return self._full.hinge_inertia
 
 
 def with_prescribed(

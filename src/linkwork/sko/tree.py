@@ -95,9 +95,9 @@ class ModelTree(TreeState[N_co]):
     """The nodes of a model at q, (nq,), v, (nv,) or zero, and forces [m, f] on bodies, (bodies, 6).
 
     A body in no loop is a node of six rows; bodies in loops are one of 6 n rows (Loops Sec. III). Forces are
-    in the body frames. `descriptions` describe the bodies (see `sko.prepare`). `whole`: every body has six
-    rows in its node, also rotors; otherwise rotors in clusters may be single rows, or none. `unit` [kg]: the
-    unit of mass of all results, forces included, but not of `f_ext`. `partition` has splits of hinges by
+    in the body frames. `descriptions` describe the bodies (see `sko.prepare`). `all_bodies`: every body has
+    six rows in its node, also rotors; otherwise rotors in clusters may be single rows, or none. `unit` [kg]:
+    the unit of mass of all results, forces included, but not of `f_ext`. `partition` has splits of hinges by
     body, as `Model.partition`.
     """
 
@@ -109,7 +109,7 @@ class ModelTree(TreeState[N_co]):
         v: np.ndarray | None = None,
         f_ext: np.ndarray | None = None,
         *,
-        whole: bool = False,
+        all_bodies: bool = False,
         unit: float = 1.0,
         partition: Mapping[int, Any] | None = None,
         kinds: NodeKinds,
@@ -122,8 +122,8 @@ class ModelTree(TreeState[N_co]):
         )
         self._joints = model.joints if unit == 1.0 else [joint.times(1.0 / unit) for joint in model.joints]
         self._f_ext = f_ext if f_ext is None or unit == 1.0 else f_ext * (1.0 / unit)
-        self._whole = whole
-        self._rotor_rows = f_ext is None and not whole
+        self._all_bodies = all_bodies
+        self._rotor_rows = f_ext is None and not all_bodies
         v = np.zeros(model.nv) if v is None else v
         self._rotors: dict[int, list[int]] = {}  # on each body
         for k, each in enumerate(self._descriptions):
@@ -202,7 +202,9 @@ class ModelTree(TreeState[N_co]):
             )
             self._embeddings[cluster.bodies] = embedding
             members = embedding.bodies.values()
-            with_rows = [body for body in members if self._whole or not (body.rotor and body.rotor.geared)]
+            with_rows = [
+                body for body in members if self._all_bodies or not (body.rotor and body.rotor.geared)
+            ]
             moved = partial(self._of, self._moved[cluster.bodies])
             node = self._kinds.cluster(parent, embedding, with_rows, dy, self._rotor_rows, moved)
         for k in cluster.bodies:
@@ -316,11 +318,13 @@ def model_tree(
     v: np.ndarray | None = None,
     f_ext: np.ndarray | None = None,
     *,
-    whole: bool = False,
+    all_bodies: bool = False,
     partition: Mapping[int, Any] | None = None,
 ) -> ModelTree[NodeState]:
     """Return the nodes of a model in one state, with f = M α + b of every node."""
-    return ModelTree(model, descriptions, q, v, f_ext, whole=whole, partition=partition, kinds=FULL_NODES)
+    return ModelTree(
+        model, descriptions, q, v, f_ext, all_bodies=all_bodies, partition=partition, kinds=FULL_NODES
+    )
 
 
 def hinge_tree(
@@ -330,11 +334,19 @@ def hinge_tree(
     v: np.ndarray | None = None,
     f_ext: np.ndarray | None = None,
     *,
-    whole: bool = False,
+    all_bodies: bool = False,
     unit: float = 1.0,
     partition: Mapping[int, Any] | None = None,
 ) -> ModelTree[HingeNode]:
     """Return the nodes of a model for generalised forces; `descriptions` may have base parameters."""
     return ModelTree(
-        model, descriptions, q, v, f_ext, whole=whole, unit=unit, partition=partition, kinds=HINGE_NODES
+        model,
+        descriptions,
+        q,
+        v,
+        f_ext,
+        all_bodies=all_bodies,
+        unit=unit,
+        partition=partition,
+        kinds=HINGE_NODES,
     )

@@ -256,4 +256,4 @@ def nodes_for(
         return model.state(q, v, f_ext)
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
     joined = any(k in rotors for constraint in constraints for k in constraint.bodies(model))
-    return hinge_tree(model, q, v, f_ext, whole=joined, partition=partition)
+    return hinge_tree(model, q, v, f_ext, all_bodies=joined, partition=partition)

@@ -76,7 +76,7 @@ def nodes_with_contact(
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
     touching = {k for candidate in contacts.candidates(model) for k in candidate.bodies}
     held = {k for constraint in loop_constraints(model) for k in constraint.bodies(model)}
-    return hinge_tree(model, q, v, f_ext, whole=bool(rotors & (touching | held)))
+    return hinge_tree(model, q, v, f_ext, all_bodies=bool(rotors & (touching | held)))
 
 
 def stepped(

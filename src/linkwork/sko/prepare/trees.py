@@ -19,18 +19,25 @@ from linkwork.sko.tree import model_tree as model_tree_of
 
 
 def tree(
-    model: Model, q: Any, v: Any = None, f_ext: Any = None, *, whole: bool = False, partition: bool = False
+    model: Model,
+    q: Any,
+    v: Any = None,
+    f_ext: Any = None,
+    *,
+    all_bodies: bool = False,
+    partition: bool = False,
 ) -> ModelTree[NodeState]:
     """Return the nodes of a model at q, (nq,), v, (nv,) or zero, and forces [m, f] on bodies, (bodies, 6).
 
-    Forces are in the body frames. `whole`: every body has six rows in its node, also rotors. `partition`:
-    hinges are partitioned as the model says. Custom trees are accepted, too. Constrained loops are open.
+    Forces are in the body frames. `all_bodies`: every body has six rows in its node, also rotors.
+    `partition`: hinges are partitioned as the model says. Custom trees are accepted, too. Constrained loops
+    are open.
     """
     if isinstance(model, Tree):
         made: Any = model.state(q, v, f_ext)
         return made
     described, splits = _described(model, in_node_frames, partition)
-    return model_tree_of(model, described, q, v, f_ext, whole=whole, partition=splits)
+    return model_tree_of(model, described, q, v, f_ext, all_bodies=all_bodies, partition=splits)
 
 
 def hinge_tree(
@@ -39,7 +46,7 @@ def hinge_tree(
     v: Any = None,
     f_ext: Any = None,
     *,
-    whole: bool = False,
+    all_bodies: bool = False,
     unit: float = 1.0,
     partition: bool = False,
 ) -> ModelTree[HingeNode]:
@@ -48,7 +55,7 @@ def hinge_tree(
         made: Any = model.state(q, v, f_ext)
         return made
     described, splits = _described(model, regrouped, partition)
-    return hinge_tree_of(model, described, q, v, f_ext, whole=whole, unit=unit, partition=splits)
+    return hinge_tree_of(model, described, q, v, f_ext, all_bodies=all_bodies, unit=unit, partition=splits)
 
 
 def _described(model: Model, describe: Callable[[Model], Any], partition: bool) -> tuple[Any, dict[int, Any]]:
@@ -67,7 +74,7 @@ def body_tree(model: Model, q: Any, v: Any = None, f_ext: Any = None) -> ModelTr
         made: Any = model.state(q, v, f_ext)
         return made
     return model_tree_of(
-        model, in_body_frames(model), q, v, f_ext, whole=True, partition=dict(model.partition)
+        model, in_body_frames(model), q, v, f_ext, all_bodies=True, partition=dict(model.partition)
     )
 
 
