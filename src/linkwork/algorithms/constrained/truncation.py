@@ -49,9 +49,9 @@ def rounded_families(model: Model) -> list[Family]:
 def redundant_families(model: Model) -> list[Family]:
     """Return the constrained loops that use more rows than their nominal rank."""
     families = []
-    constrained_names = {loop.name: loop for loop in model.constrained_loops}
+    constrained_loops = {loop.name: loop for loop in model.constrained_loops}
     for bodies, loops in find_families(model.joints, model.loops):
-        rows_of_family = [constrained_names[loop.name] for loop in loops if loop.name in constrained_names]
+        rows_of_family = [constrained_loops[loop.name] for loop in loops if loop.name in constrained_loops]
         if not rows_of_family or all(loop.linear for loop in loops):
             continue
         cluster = closable_cluster(model, bodies, loops)
