@@ -1,10 +1,12 @@
-"""Stack of the traces and loop bodies under way in this thread.
+"""Contexts of tracing: the stack of traces and loop bodies under way in this thread, and a pause of the
+garbage collector.
 
-Loops on plain numbers use it to find the program that they belong to.
+Loops on plain numbers use the stack to find the program that they belong to.
 """
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,3 +52,15 @@ def builder_around(symbols: list[Symbol]) -> Builder | None:
     """Return the innermost builder of the symbols and the active traces; None outside of any trace."""
     active = [Symbol(b, -1) for b in _stack.builders[-1:]]
     return shared_builder(active + symbols) if active or symbols else None
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Disable garbage collection: tracing and passes make many small tuples and no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -11,8 +11,7 @@ import numpy as np
 
 from linkwork.compiler.ir.builder import Builder
 from linkwork.compiler.ir.check import check
-from linkwork.compiler.ir.context import tracing
-from linkwork.compiler.ir.gc_pause import collector_paused
+from linkwork.compiler.ir.context import collector_paused, tracing
 from linkwork.compiler.ir.operations import BOOL
 from linkwork.compiler.ir.program import Array, Program
 from linkwork.compiler.ir.symbol import Symbol, user_line, value_in

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkwork.compiler.ir.check import check
-from linkwork.compiler.ir.gc_pause import collector_paused
+from linkwork.compiler.ir.context import collector_paused
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.passes.arrangement import DEFAULT, Arrangement, arrange
 from linkwork.compiler.passes.dead import drop_dead

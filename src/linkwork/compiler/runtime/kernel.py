@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from linkwork.compiler.ir.gc_pause import collector_paused
+from linkwork.compiler.ir.context import collector_paused
 from linkwork.compiler.ir.program import Array, BoundedLoop, Program, RowMap, signature
 from linkwork.compiler.passes import arrange, lower
 from linkwork.compiler.passes.unroll import unroll
