@@ -88,7 +88,7 @@ class GivenForces:
     def __call__(self, q: np.ndarray, v: np.ndarray, part: Any) -> np.ndarray:
         if not self.depends_on_state:
             return self.inputs()["tau"]
-        states = q.reshape(*self._batch, -1).copy(), v.reshape(*self._batch, self._nv).copy()
+        states = q.reshape(*self._batch, q.shape[-1]).copy(), v.reshape(*self._batch, self._nv).copy()
         t = (self.step + part) * self._dt
         with np.errstate(**self._warnings):  # as the caller has set them
             forces = self._function(*states, t.reshape(self._batch) if isinstance(t, np.ndarray) else t)

@@ -75,7 +75,8 @@ def rollout_in_kernel(
     result = Rollout(*(x.reshape((*batch, *x.shape[1:])) for x in (run.q, run.v, status)))
     result.steps = run.taken.reshape(batch)
     result.causes = causes.reshape(batch)
-    return with_contact(result, None if run.carried is None else run.carried.reshape((*batch, -1)), contacts)
+    carried_end = None if run.carried is None else run.carried.reshape((*batch, run.carried.shape[1]))
+    return with_contact(result, carried_end, contacts)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -231,7 +232,7 @@ class _Function:
                 f"simulate: sensor {printable(self._name)}: expected leading dimensions {context.batch}, "
                 f"got shape {readings.shape}"
             )
-        flat = readings.reshape(len(context.q), -1)
+        flat = readings.reshape(len(context.q), math.prod(readings.shape[len(context.batch) :]))
         self._count = flat.shape[1]
         return flat
 

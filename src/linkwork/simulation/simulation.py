@@ -130,20 +130,18 @@ def simulate(
     """
     steps = _steps(model, duration, dt, record_every, integrator)
     check_switches("simulate", limits, friction)
-    if start is not None and (q is not None or v is not None):
-        raise ModelError("simulate: expected either q and v, or start=, got both")
-    if start is None and (q is None or v is None):
-        raise ModelError("simulate: expected q and v, or start=, got neither")
+    parameters = {} if parameters is None else parameters
+    _check_start(q, v, start, parameters)
     if controller is None and policy is None:
         warn_inactive_actuators("simulate", model)
     if isinstance(controller, Controls) and controller.is_sampled(model):
         if memory is not None:
             raise ModelError("simulate: memory= is for a controller that is a function, not for lw.Controls")
-        controller, activations = controller.sampled(model, dt, parameters or {})
+        controller, activations = controller.sampled(model, dt, parameters)
         memory = activations if start is None else None
     if close is not False and start is not None:
         raise ModelError("simulate: close=True is for q=: a state of a log is closed")
-    q = closed_start("simulate", model, q, parameters or {}, close)
+    q = closed_start("simulate", model, q, parameters, close)
     drive = Drive(model, controller, policy, inputs, f_ext, memory)
     options = SimulationOptions(
         dt=dt,
@@ -155,12 +153,23 @@ def simulate(
         friction=friction,
         sensors=sensors,
         events=events,
-        parameters=dict(parameters or {}),
+        parameters=dict(parameters),
     )
     run = SimulationRun(model, drive, options, states=(q, v), start=start, memory=memory)
     with Progress(f"simulating {printable(model.name)}") if progress else nullcontext() as reporter:
         run.run(steps, record_every, reporter)
     return run.log()
+
+
+def _check_start(q: Any, v: Any, start: Any, parameters: Any) -> None:
+    if not isinstance(parameters, Mapping):
+        raise ModelError(
+            f"simulate: parameters: expected a dict of arrays by name, got {type(parameters).__name__}"
+        )
+    if start is not None and (q is not None or v is not None):
+        raise ModelError("simulate: expected either q and v, or start=, got both")
+    if start is None and (q is None or v is None):
+        raise ModelError("simulate: expected q and v, or start=, got neither")
 
 
 def _steps(model: Any, duration: Any, dt: Any, record_every: Any, integrator: Any) -> int:
