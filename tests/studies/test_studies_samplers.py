@@ -186,6 +186,10 @@ def test_choice_takes_its_values_alike() -> None:
     u = philox.uniforms(0, "u", 0, 9000, 1)[:, 0]
     values, counts = np.unique(studies.Choice([1.0, 2.0, 5.0]).quantile(u, None), return_counts=True)
     assert values.tolist() == [1.0, 2.0, 5.0] and np.abs(counts - 3000).max() < 200
+    for values in ([1.0, 2.0, 5.0], [7.0, 3.0]):  # in their order, each from an equal part of 0 to 1
+        parts = (np.arange(len(values))[:, None] + np.array([0.0, 0.5, 1.0 - 1e-9])) / len(values)
+        found = studies.Choice(values).quantile(parts.ravel(), None).reshape(parts.shape)
+        assert np.array_equal(found, np.array(values)[:, None] * np.ones(3))
 
 
 @pytest.mark.parametrize(

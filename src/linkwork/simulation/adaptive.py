@@ -80,12 +80,14 @@ def growth(error: Any) -> Any:
 
 
 def relative(error: Any, before: Any, after: Any, tolerances: Adaptive) -> Any:
-    """Return the largest error of an entry relative to its tolerance; NaN if an entry is NaN."""
+    """Return the largest error of an entry relative to its tolerance; NaN if an entry is not finite."""
     largest: Any = 0.0
+    total: Any = 0.0
     for e, x, y in zip(error, before, after):
         part = absolute(e) / (tolerances.atol + tolerances.rtol * maximum(absolute(x), absolute(y)))
         largest = where(part <= largest, largest, part)
-    return largest
+        total = total + part
+    return where(total < np.inf, largest, np.nan)  # the largest forgets NaN where others follow
 
 
 def adaptive_step(rates: Rates, settle: Callable[[Any], Any], y: Any, dt: Any, tolerances: Adaptive) -> Any:
