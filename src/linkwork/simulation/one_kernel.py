@@ -98,7 +98,7 @@ def roll_out(
     q, v = POOL.arrays([(rows, n, x.shape[1]) for x in states], dtype)
     q[:, 0], v[:, 0] = states
     done = np.zeros(rows)
-    last = (np.array(states[0]), np.array(states[1]))
+    last = states  # copied where a row stops
     ends = None if carried is None else np.array(carried, dtype)
     for start in range(0, rows, CHUNK):
         part = slice(start, min(rows, start + CHUNK))
@@ -117,6 +117,8 @@ def roll_out(
             now, spare = spare, now
             stopped = np.flatnonzero((now[2] != over + count) & (spare[2] == over))
             if len(stopped):
+                if last is states:
+                    last = (np.array(states[0]), np.array(states[1]))
                 result = last_states(kernel, spare, now[2] - over, stopped, part_inputs, dt, over)
                 last[0][start + stopped], last[1][start + stopped] = result
             if place is not None:

@@ -146,7 +146,8 @@ def model_numbers(study: Study, index: np.ndarray, drawn: dict[str, np.ndarray])
     count = len(study.models)
     if "model" not in study.sampler.names:
         return index % count
-    values = study.sampler.assign(study.space, 0, drawn)["model"]
+    copies = {name: np.array(x) for name, x in drawn.items()}  # `assign` may overwrite what was drawn
+    values = study.sampler.assign(study.space, 0, copies)["model"]
     numbers = np.asarray(values, dtype=float).reshape(len(index))
     known = np.isin(numbers, np.arange(count))
     if not known.all():

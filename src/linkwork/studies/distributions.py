@@ -46,15 +46,14 @@ class Distribution:
         return None
 
     def quantile(self, u: np.ndarray, nominal: np.ndarray | None) -> np.ndarray:
-        """Return values of uniform numbers u, (rows, *shape); `nominal` is the model's own value, where it
-        has one.
+        """Return values of uniform numbers u, (rows, *shape), which may be overwritten; `nominal` is the
+        model's own value, where it has one.
         """
         stages = self.stages(nominal)
         if stages is None:
             raise NotImplementedError
         x = u
         for kind, values in stages:
-            target = None if x is u else x
             if kind in ELEMENTARY:
                 x = _kernel(kind)(x)
             elif kind == "clip":
@@ -62,7 +61,7 @@ class Distribution:
                 x = np.where(x < low, low, np.where(x > high, high, x))
             else:
                 shape = np.broadcast_shapes(x.shape, values[0].shape)
-                target = target if shape == x.shape else None
+                target = x if shape == x.shape else None
                 x = (np.multiply if kind == "multiply" else np.add)(x, values[0], out=target)
         return x
 

@@ -12,8 +12,11 @@ from functools import cache
 
 import numpy as np
 
+from linkwork.compiler.runtime.results import POOL
+
 WORDS_PER_BLOCK = 4  # of 64 bits, that Philox4x64 makes of one value of its counter
 MAX_WORD = 2**64 - 1
+PIECE = 32_768  # words that are made at once
 _ONE = np.uint64(0x3FF0_0000_0000_0000)  # the bits of 1.0
 _BELOW_ONE = 1.0 - 2.0**-53
 
@@ -26,25 +29,41 @@ def stream_key(seed: int, name: str) -> int:
 
 def random_words(seed: int, name: str, first: int, rows: int, size: int) -> np.ndarray:
     """Return the 64-bit words of samples `first` to `first + rows - 1`, (rows, size)."""
-    block, skip = divmod(first * size, WORDS_PER_BLOCK)
-    generator = np.random.Generator(np.random.Philox(key=stream_key(seed, name), counter=block))
+    generator, skip = _generator(seed, name, first * size)
+    return _next_words(generator, skip + rows * size)[skip:].reshape(rows, size)
+
+
+def _generator(seed: int, name: str, word: int) -> tuple[np.random.Generator, int]:
+    """Return a generator of a stream, and how many of its words precede a `word` of the stream."""
+    block, skip = divmod(word, WORDS_PER_BLOCK)
+    return np.random.Generator(np.random.Philox(key=stream_key(seed, name), counter=block)), skip
+
+
+def _next_words(generator: np.random.Generator, count: int) -> np.ndarray:
     # all integers of 64 bits are the raw words, and unlike `random_raw` this releases the interpreter's lock
-    words = generator.integers(0, MAX_WORD, skip + rows * size, dtype=np.uint64, endpoint=True)[skip:]
-    return words.reshape(rows, size)
+    return generator.integers(0, MAX_WORD, count, dtype=np.uint64, endpoint=True)
 
 
-def unit_interval(words: np.ndarray) -> np.ndarray:
-    """Return the numbers (2 m + 1) / 2**53, m the upper 52 bits of words, which are overwritten.
+def unit_interval(words: np.ndarray, out: np.ndarray) -> None:
+    """Fill `out` with the numbers (2 m + 1) / 2**53, m the upper 52 bits of words, which are overwritten.
 
     They are exact, lie strictly between 0 and 1, and are symmetric about 1/2.
     """
     words >>= np.uint64(12)
     words |= _ONE
-    numbers = words.view(np.float64)
-    numbers -= _BELOW_ONE
-    return numbers
+    np.subtract(words.view(np.float64), _BELOW_ONE, out=out)
 
 
 def uniforms(seed: int, name: str, first: int, rows: int, size: int) -> np.ndarray:
-    """Return uniform numbers in (0, 1) of samples `first` to `first + rows - 1`, (rows, size)."""
-    return unit_interval(random_words(seed, name, first, rows, size))
+    """Return uniform numbers in (0, 1) of samples `first` to `first + rows - 1`, (rows, size).
+
+    They are made in pieces, so that words need no fresh memory.
+    """
+    result = POOL.empty((rows, size), np.float64)
+    flat = result.reshape(-1)
+    generator, skip = _generator(seed, name, first * size)
+    _next_words(generator, skip)
+    for start in range(0, len(flat), PIECE):
+        piece = flat[start : start + PIECE]
+        unit_interval(_next_words(generator, len(piece)), piece)
+    return result

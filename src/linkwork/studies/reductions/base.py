@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,22 @@ class Blocks:
     accepted: np.ndarray
     """Which rows are samples that ended as the study accepts."""
     values: Mapping[str, np.ndarray]
+    _finite: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, init=False, repr=False)
 
     def finite(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return an output's values, (blocks, size, k), and which rows count: accepted and finite."""
-        values = self.values[name]
-        values = values.reshape(*values.shape[:2], -1)
-        return values, self.accepted & np.isfinite(values).all(axis=2)
+        if name not in self._finite:
+            values = self.values[name]
+            values = values.reshape(*values.shape[:2], -1)
+            finite = np.isfinite(values)
+            finite = finite[:, :, 0] if finite.shape[2] == 1 else finite.all(axis=2)
+            self._finite[name] = values, self.accepted & finite
+        return self._finite[name]
+
+    def counted(self, name: str) -> np.ndarray:
+        """Return an output's values of the rows that count, (rows, k), in the order of the samples."""
+        values, counts = self.finite(name)
+        return values.reshape(-1, values.shape[2]) if counts.all() else values[counts]
 
 
 class Reduction:

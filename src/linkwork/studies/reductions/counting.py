@@ -126,9 +126,8 @@ class Histogram(Reduction):
 
     def summarize(self, blocks: Blocks) -> State:
         edges = np.asarray(self.edges, dtype=float)
-        x, counted = blocks.finite(self.output)
-        excluded = np.array([blocks.real.sum() - counted.sum()])
-        x = x[counted]
+        x = blocks.counted(self.output)
+        excluded = np.array([blocks.real.sum() - len(x)])
         result = np.empty((x.shape[1], len(edges) + 1), dtype=np.int64)
         for k in range(x.shape[1]):
             places = np.searchsorted(edges, x[:, k], side="right")

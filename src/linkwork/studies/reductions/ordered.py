@@ -49,12 +49,17 @@ class Extremes(Reduction):
         check_scalar(self, study)
 
     def summarize(self, blocks: Blocks) -> State:
-        x, counted = blocks.finite(self.output)
-        values = x[counted][:, 0]
-        index = blocks.index[counted]
+        _, counts = blocks.finite(self.output)
+        values = blocks.counted(self.output)[:, 0]
+        index = blocks.index[counts]
         count = np.array([len(values)])
         numbers = {"count": count, "excluded": blocks.real.sum() - count}
-        return {**numbers, **self.keep(values, index, values, index)}
+        if len(values) <= 2 * self.count:
+            return {**numbers, **self.keep(values, index, values, index)}
+        ordered = np.partition(values, (self.count - 1, len(values) - self.count))
+        low = values <= ordered[self.count - 1]
+        high = values >= ordered[-self.count]
+        return {**numbers, **self.keep(values[low], index[low], values[high], index[high])}
 
     def keep(self, low: np.ndarray, low_index: np.ndarray, high: np.ndarray, high_index: np.ndarray) -> State:
         """Return the smallest and the largest of candidates with the indices of their samples."""
@@ -146,10 +151,8 @@ class Quantiles(Reduction):
         return max(0, int(np.ceil(-np.log2(self.relative_error))) - 1)
 
     def summarize(self, blocks: Blocks) -> State:
-        x, counted = blocks.finite(self.output)
-        counts = counted.sum()
-        state = {"count": np.array([counts]), "excluded": np.array([blocks.real.sum() - counts])}
-        x = x[counted]
+        x = blocks.counted(self.output)
+        state = {"count": np.array([len(x)]), "excluded": np.array([blocks.real.sum() - len(x)])}
         if self.method == "exact":
             return {**state, "values": x[None]}
         for k in range(x.shape[1]):
