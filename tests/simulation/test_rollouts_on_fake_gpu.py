@@ -103,6 +103,19 @@ def test_any_task_has_the_bits_of_the_cpu(name: str, monkeypatch: pytest.MonkeyP
     assert found.state_bytes() == expected.state_bytes()
 
 
+def test_joint_limits_have_the_bits_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = lw.robots.arm().with_parameters({"damping": np.full(7, 0.3)})
+    results = []
+    for device in (None, "cuda"):
+        task = studies.RolloutTask(1e-2, 2, device=device)
+        varied = studies.Random({"q": studies.Uniform(-2.9, 2.9)})
+        outputs = {"energy": studies.Final(lw.kinetic_energy)}
+        study = lw.Study(model, varied, task, samples=60, outputs=outputs, reductions=studies.Mean("energy"))
+        with fake_gpu(monkeypatch):
+            results.append(study.run(progress=False))
+    assert results[0].state_bytes() == results[1].state_bytes() and results[0].status == results[1].status
+
+
 def test_loops_have_the_bits_of_rollouts_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     model = lw.robots.five_bar()
     sampler = studies.Random({"dq": studies.Normal(0.0, 0.01), "v": studies.Normal()})

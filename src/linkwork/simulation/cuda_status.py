@@ -52,7 +52,7 @@ class FinalStates:
         """
         taken = self._fetch_rows((step_counts, 1), (), None)
         is_continued = has_status(before, CONTINUING)
-        status = np.full(self.rows, int(Status.OK))
+        status = np.zeros(self.rows, dtype=int)  # Status.OK
         ends = None
         if carried is not None:
             ends = self._fetch_rows((carried, width), (width,), None)

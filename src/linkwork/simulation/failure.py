@@ -154,6 +154,8 @@ def classify_open(
 
 def merge_status(earlier: np.ndarray, status: np.ndarray) -> np.ndarray:
     """Return the status of rows after an `earlier` rollout: rows that had stopped keep theirs."""
+    if not earlier.any():  # all are OK
+        return status
     return np.where(has_status(earlier, CONTINUING) & (status != int(Status.OK)), status, earlier)
 
 
@@ -162,7 +164,7 @@ def earlier_status(status: Any, batch: tuple[int, ...]) -> np.ndarray:
     None is given.
     """
     if status is None:
-        return np.zeros(math.prod(batch), dtype=int)
+        return np.broadcast_to(np.array(int(Status.OK)), (math.prod(batch),))
     numbers = np.asarray(on_host(status))
     if not np.isin(numbers, [int(each) for each in Status]).all():
         raise ModelError("rollout: status: expected the status of an earlier rollout (numbers of lw.Status)")

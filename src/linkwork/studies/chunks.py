@@ -58,7 +58,10 @@ class StatusCounts(Reduction):
         return "status"
 
     def summarize(self, blocks: Blocks) -> State:
-        status = blocks.values["status"][blocks.real].astype(np.int64)
+        return self.counts(blocks.values["status"][blocks.real].astype(np.int64))
+
+    def counts(self, status: np.ndarray) -> State:
+        """Return the summary of samples of a status, (rows,)."""
         return {"counts": np.bincount(status, minlength=STATUS_CODES)[None]}
 
     def merge(self, left: State, right: State) -> State:
@@ -201,7 +204,7 @@ def compute_batch(
 def run_batch(
     study: Study,
     number: int,
-    index: np.ndarray,
+    index: Any,
     values: dict[str, Any],
     scope: Any = None,
     record_every: int | None = None,

@@ -238,7 +238,7 @@ class Study:
             "threads" of this process, "processes" on this machine, or a "ray" cluster.
         workers : int, optional
             Threads, processes, or Ray tasks at a time. Default: the processor's cores (Ray: those of the
-            cluster).
+            cluster), or 4 threads for a GPU.
         address : str, optional
             The address of a Ray cluster. Default: the one that is connected, else a local one.
         retries : int

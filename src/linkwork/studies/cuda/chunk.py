@@ -4,18 +4,19 @@ there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwork.compiler.runtime.cuda.device_arrays import DeviceArray, DeviceScope
 from linkwork.simulation.status import has_status
 from linkwork.studies import chunks
-from linkwork.studies.accumulate import BLOCK, tree_nodes
+from linkwork.studies.accumulate import BLOCK, State, tree_nodes
 from linkwork.studies.cuda.sampling import DeviceDraws, draws_on_device
 from linkwork.studies.cuda.summaries import DeviceOutput, summarizes_on_device
 from linkwork.studies.encoding import Nodes
-from linkwork.studies.outputs import check_shapes, evaluate_outputs
+from linkwork.studies.outputs import Batch, check_shapes, evaluate_outputs
+from linkwork.studies.reductions import Reduction
 
 if TYPE_CHECKING:
     from linkwork.studies.study import Study
@@ -24,18 +25,15 @@ if TYPE_CHECKING:
 def compute_on_device(study: Study, first: int, last: int) -> tuple[Nodes, np.ndarray]:
     """Return the summaries of samples `first` to `last - 1` of a single model, and their status."""
     rows = last - first
-    index = np.arange(first, last)
-    on_device = _device_outputs(study)
     with DeviceScope() as scope:
         drawn = None
         if draws_on_device(study):
             drawn = DeviceDraws(study, scope, first, rows)
-            batch = chunks.run_batch(study, 0, index, drawn.values, scope)
+            batch = chunks.run_batch(study, 0, range(first, last), drawn.values, scope)
         else:
-            batch = chunks.compute_batch(
-                study, 0, index, study.sampler.draw(study.space, first, rows), scope=scope
-            )
-        outputs = evaluate_outputs(study.outputs, batch, on_device)
+            values = study.sampler.draw(study.space, first, rows)
+            batch = chunks.compute_batch(study, 0, np.arange(first, last), values, scope=scope)
+        outputs = evaluate_outputs(study.outputs, batch, _device_outputs(study))
         check_shapes(study, outputs, first, last)
         if drawn is not None:
             drawn.check()
@@ -45,32 +43,44 @@ def compute_on_device(study: Study, first: int, last: int) -> tuple[Nodes, np.nd
             for name, x in outputs.items()
             if isinstance(x, DeviceArray)
         }
-        on_host = {name: x for name, x in outputs.items() if name not in places}
-        host_rows = chunks.Rows(index, np.zeros(rows, np.int64), batch.status, batch.steps, {}, on_host)
-        of_host = [each for each in study.summaries if not _is_on_device(each.outputs, places)]
-        host_nodes = chunks.summarize(study, host_rows, of_host)
+        states_of_host = _host_states(study, batch, first, outputs, places)
         nodes: Nodes = []
-        for (level, number), (_, _, host_states) in zip(_nodes(study, first, last), host_nodes, strict=True):
-            begin = number * BLOCK * 2**level - first
-            part = begin, min(begin + BLOCK * 2**level, rows)
-            states = iter(host_states)
-            nodes.append(
-                (
-                    level,
-                    number,
-                    [
-                        places[each.outputs[0]].summarize(each, part)
-                        if _is_on_device(each.outputs, places)
-                        else next(states)
-                        for each in study.summaries
-                    ],
-                )
-            )
+        for k, (level, number) in enumerate(_nodes(study, first, last)):
+            begin = number * study.block * 2**level - first
+            part = begin, min(begin + study.block * 2**level, rows)
+            states = []
+            for each in study.summaries:
+                if _is_on_device(each, places):
+                    states.append(places[each.outputs[0]].summarize(each, part))
+                elif isinstance(each, chunks.StatusCounts):
+                    states.append(each.counts(batch.status[slice(*part)]))
+                else:
+                    states.append(states_of_host[k][id(each)])
+            nodes.append((level, number, states))
         return nodes, batch.status
 
 
-def _is_on_device(names: tuple[str, ...], places: dict[str, DeviceOutput]) -> bool:
-    return bool(names) and names[0] in places
+def _host_states(
+    study: Study, batch: Batch, first: int, outputs: dict[str, Any], places: dict[str, DeviceOutput]
+) -> list[dict[int, State]]:
+    """Return the states of summaries that the host computes, for each node by the summary's identity."""
+    summaries = [
+        each
+        for each in study.summaries
+        if not isinstance(each, chunks.StatusCounts) and not _is_on_device(each, places)
+    ]
+    if not summaries:
+        return []
+    rows = len(batch.status)
+    on_host = {name: x for name, x in outputs.items() if name not in places}
+    index = np.arange(first, first + rows)
+    values = chunks.Rows(index, np.zeros(rows, np.int64), batch.status, batch.steps, {}, on_host)
+    nodes = chunks.summarize(study, values, summaries)
+    return [dict(zip(map(id, summaries), states, strict=True)) for _, _, states in nodes]
+
+
+def _is_on_device(reduction: Reduction, places: dict[str, DeviceOutput]) -> bool:
+    return bool(reduction.outputs) and reduction.outputs[0] in places
 
 
 def _nodes(study: Study, first: int, last: int) -> list[tuple[int, int]]:

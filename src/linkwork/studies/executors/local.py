@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from linkwork.studies.study import Study
 
 
+GPU_THREADS = 4  # which keep one GPU busy; more wait for each other
+
+
 class ThreadExecutor(Executor):
     """Threads, each with one chunk at a time."""
 
     def __init__(self, study: Study, workers: int | None, keep_files: bool) -> None:
-        count = workers or default_threads()
+        is_on_gpu = getattr(study.task, "device", None) == "cuda"
+        count = workers or (min(GPU_THREADS, default_threads()) if is_on_gpu else default_threads())
         self._study = study
         self._keep_files = keep_files
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="linkwork-study")
