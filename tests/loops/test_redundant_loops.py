@@ -232,6 +232,21 @@ def test_rollouts_stay_closed(constrained: bool, digits: int | None) -> None:
     assert np.all(lw.closure_error(model, motion.q) <= model.closure_tolerance)
 
 
+@pytest.mark.parametrize("digits", [4, 6, 8])
+@pytest.mark.parametrize("name", ["four-bar in space", "Bennett"])
+def test_constrained_loops_of_rounded_numbers_move_as_embedded_ones(name: str, digits: int) -> None:
+    """Also where redundant equations are dropped and the numbers cannot satisfy them."""
+    models = [redundant(name, digits, seed=1, constrained=constrained) for constrained in (False, True)]
+    q, v = models[0].random_state(1)
+    speeds = v, lw.spanning_velocity(models[0], q, v)
+    ends = []
+    for model, speed in zip(models, speeds):
+        path = lw.rollout(model, q, speed, dt=2e-3, steps=20, integrator="rk4")
+        assert path.status == lw.Status.OK
+        ends.append(path.q[-1])
+    assert np.allclose(*ends, rtol=0.0, atol=20.0 * 10.0**-digits + 1e-9)
+
+
 def test_derivatives_along_closed_states() -> None:
     """Of embedded loops by q and v; of constrained ones by velocities that keep them closed."""
     model = redundant("Goldberg", seed=7)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.constrained.closing_constrained import close_all_unit_free
-from linkwork.algorithms.constrained.truncation import rounded_families
+from linkwork.algorithms.constrained.closing_constrained import close_all
 from linkwork.algorithms.loops import closing
 from linkwork.algorithms.loops.closing import OPEN
 from linkwork.compiler.ir.functions import absolute, maximum, where
@@ -68,17 +67,12 @@ def _arrived(model: Model, q: Any, previous: Any, v: Any, motion: Any = None) ->
     moved: Any = np.array(0.0)
     if not model.loops:
         return q, v, moved
-    (closed, _, openness), residual = close_all_unit_free(model, q, previous, motion)
+    closed, _, openness = close_all(model, q, previous, motion)
     for x in closed - q:
         moved = maximum(moved, absolute(x))
     if motion is not None:
         moved = where(openness < np.inf, moved, np.inf)
     if model.constrained_loops:
-        # rounded equations are never satisfied exactly: there only what can be closed counts
-        is_closed = (
-            openness < CONSTRAINED_CLOSED / OPEN
-            if rounded_families(model.nominal)
-            else residual < CONSTRAINED_CLOSED
-        )
+        is_closed = openness < CONSTRAINED_CLOSED / OPEN
         moved = where(is_closed, moved, np.inf)
     return closed, closing.tree_motion(model, closed, projected(model, closed, v)), moved

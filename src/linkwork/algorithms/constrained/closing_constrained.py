@@ -37,11 +37,10 @@ DAMPING = 1e-9  # for redundant rows (Levenberg-Marquardt), relative to the size
 
 
 class Units(NamedTuple):
-    """Units of the rows of constrained loops, (m,), of velocities, (nv,), and sizes of loops by name [m]."""
+    """Units of the rows of constrained loops, (m,), and of velocities, (nv,)."""
 
     rows: np.ndarray
     velocities: np.ndarray
-    sizes: dict[str, float]
 
 
 @cached_on_model
@@ -54,24 +53,16 @@ def closing_units(model: Model) -> Units:
     acting = [loop for loop in model.constrained_loops if not isinstance(loop, Loop) or rows_of(loop)]
     rows = [row_units_of_loop(model, loop, sizes[loop.name]) for loop in acting]
     largest = max((sizes[loop.name] for loop in acting), default=1.0)
-    return Units(np.concatenate([np.zeros(0), *rows]), units_of_velocities(model, largest), sizes)
+    return Units(np.concatenate([np.zeros(0), *rows]), units_of_velocities(model, largest))
 
 
 def close_all(
     model: Model, q: np.ndarray, previous: np.ndarray | None = None, motion: np.ndarray | None = None
 ) -> Closed:
     """Return q with all loops closed, embedded and constrained ones; see `close_loops`."""
-    return close_all_unit_free(model, q, previous, motion)[0]
-
-
-def close_all_unit_free(
-    model: Model, q: np.ndarray, previous: np.ndarray | None = None, motion: np.ndarray | None = None
-) -> tuple[Closed, Any]:
-    """Return the result of `close_all`, and the largest residual [rad, or sizes of the loop]."""
     constraints = loop_constraints(model)
     if not constraints:
-        closed = close_loops(model, q, previous, motion)
-        return closed, closed.openness * OPEN
+        return close_loops(model, q, previous, motion)
     units = closing_units(model.nominal)
 
     def direction(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -94,19 +85,16 @@ def close_all_unit_free(
     rows = ConstraintRows(nodes, constraints, rounded=True) if rounded_families(model.nominal) else None
     residuals = residuals if rows is None else rows.truncated(residuals)
     error = residual_norm(residuals)
-    unit_free = maximum(residual_norm(residuals / units.rows), openness * OPEN)
     openness = maximum(residual_norm(residuals / units.rows) / OPEN, openness)
     redundant = [n for n, loop in enumerate(model.loops) if _has_redundant(model, loop)]
     if redundant:  # check all equations, also those that are not used
         limits = model.closure_tolerance[redundant]
         gaps = closure_gaps(model, q)[redundant]
-        sizes = np.array([[units.sizes[model.loops[n].name], 1.0] for n in redundant])
         unit = tolerance(1.0, q)
         gap_factor = maximum(unit * SINGLE_PRECISION_GAP_FACTOR, 1.0)  # above 1 in single precision only
         error = maximum(error, residual_norm(gaps.ravel()))
-        unit_free = maximum(unit_free, residual_norm((gaps / sizes).ravel()))
         openness = maximum(openness, residual_norm(gaps.ravel() / limits.ravel()) * unit / gap_factor)
-    return Closed(q, maximum(residual, error), openness), unit_free
+    return Closed(q, maximum(residual, error), openness)
 
 
 def _has_redundant(model: Model, loop: LoopConstraint) -> bool:
