@@ -115,6 +115,14 @@ def test_random_states_are_closed(name: str) -> None:
 # the same motion
 
 
+def test_random_states_are_regular_where_the_neutral_one_is_a_bifurcation() -> None:
+    """The bars of the parallelogram are in line at zero, where branches meet."""
+    model = constrained(lw.robots.four_bar())
+    assert lw.loop_conditioning(model, model.neutral()) < 1e-6
+    states = np.array([model.random_state(seed)[0] for seed in range(12)])
+    assert lw.loop_conditioning(model, states).min() > 1e-3
+
+
 def same_motion(model: Model) -> None:
     """Forward dynamics with loops embedded, all held by forces, and every other one."""
     s = state_of(model)

@@ -189,7 +189,8 @@ class Family:
             assert self.manifold is not None
             self._anchor = start
             rng = np.random.default_rng(0)
-            best = self.manifold.conditioning(self.manifold.at(start)) if self.manifold.blocks else 1.0
+            best = self.manifold.conditioning(self.manifold.at(start))
+            least = 0.0 if self.manifold.blocks else MIN_CONDITIONING  # all equations may be dependent
             for n in range(20 if best < MIN_CONDITIONING else 0):
                 displacement = (
                     rng.normal(size=self.manifold.posture.size)
@@ -199,7 +200,8 @@ class Family:
                 closed = self._closed_near(self.manifold.retract(start, displacement))
                 if closed is not None:
                     conditioning = self.manifold.conditioning(self.manifold.at(closed))
-                    if conditioning > 2.0 * best and (self._is_within(closed) or not self._is_within(start)):
+                    is_better = conditioning > max(2.0 * best, least)
+                    if is_better and (self._is_within(closed) or not self._is_within(start)):
                         self._anchor = closed
                         best = conditioning
         return self._anchor
