@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import linkwork as lw
 from linkwork.joints import Free, Universal
-from linkwork.mechanism import Geometry
+from linkwork.mechanism import Frame, Geometry
 from linkwork.simulation import IMU, ContactForce, FramePose, FrameVelocity
 from linkwork.spatial import axial
 
@@ -90,3 +92,25 @@ def test_forces_between_bodies_are_opposite_and_change_their_momenta(order: tupl
         change = model.body(name).mass * np.diff(log.v[:, at : at + 3], axis=0) / 1e-3
         assert np.allclose(felt[name], change, rtol=0.0, atol=1e-8)
     assert np.allclose(felt["left"], -felt["right"], rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [(), (2,)])
+def test_both_ends_of_a_constrained_loop_measure_one_acceleration_before_the_first_step(
+    rows: tuple[int, ...],
+) -> None:
+    """The bodies share the point in which the loop joint connects them, so its specific force is one."""
+    embedded = lw.robots.four_bar()
+    loop = embedded.loops[0]
+    model = embedded.with_loops(constrain=[loop.name])
+    names = [f"end {k}" for k in range(2)]
+    ends = tuple(Frame(name, end.body, end.place) for name, end in zip(names, loop.ends))
+    model = replace(model, frames=(*model.frames, *ends))
+    q, v = model.random_state(2)
+    q = np.broadcast_to(q, (*rows, len(q)))
+    log = lw.simulate(model, q, 3.0 * v, duration=0.001, sensors={name: IMU(name) for name in names})
+    one, other = (np.linalg.norm(log.sensors[name][..., 0, 3:], axis=-1) for name in names)
+    assert np.allclose(one, other, rtol=1e-10)
+    w = log.a[..., 0, :]
+    J = lw.constraint_jacobian(model, q, constraints=())
+    bias = lw.constraint_bias(model, q, 3.0 * v, constraints=())
+    assert np.allclose(np.einsum("...ij,...j->...i", J, w) + bias, 0.0, atol=1e-9)

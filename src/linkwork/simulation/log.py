@@ -69,11 +69,12 @@ class Log:
     unknown.
 
     Row k is the state at t[k]. v are its velocities, `a` the mean acceleration of the preceding step and tau
-    the joint forces of the controller in that step, (..., n, nv) each; `a` and tau are zero before the first
-    step. Contact forces [N] of that step, (..., n, k, 3), act at `points` [m], both in the world, at the
-    candidates named by `contacts`. `sensors` has the readings of each sensor, (..., n, columns). Rows of a
-    batch that stopped are NaN from then on; `status`, (...), says why, and `steps` when. `origin` is the time
-    before step 0 in steps: nonzero if dt changed.
+    the joint forces of the controller in that step, (..., n, nv) each. Before the first step tau is zero, and
+    so is `a`, or with constrained loops the least acceleration that keeps these closed. Contact forces [N] of
+    that step, (..., n, k, 3), act at `points` [m], both in the world, at the candidates named by `contacts`.
+    `sensors` has the readings of each sensor, (..., n, columns). Rows of a batch that stopped are NaN from
+    then on; `status`, (...), says why, and `steps` when. `origin` is the time before step 0 in steps: nonzero
+    if dt changed.
     """
 
     t: np.ndarray

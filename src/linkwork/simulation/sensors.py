@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
+from linkwork.functions.dynamics import bias_force, forward_dynamics
 from linkwork.functions.engine.model_function import model_function
 from linkwork.functions.kinematics import frame_acceleration, frame_pose, frame_velocity, normalize_frame
 from linkwork.functions.states import spanning_velocity
@@ -22,9 +23,9 @@ from linkwork.spatial import rotation
 class SensorContext:
     """State of a simulation that sensors read: rows q, v at a time t [s], and the step that led there.
 
-    `a` is the mean acceleration of that step and `tau` the joint forces in it; both are zero before the first
-    step. `forces`, (rows, candidates, 3), are contact forces on the first body of each candidate, in world
-    axes [N].
+    `a` is the mean acceleration of that step and `tau` the joint forces in it. Before the first step tau is
+    zero and `a` is that of `initial_acceleration`. `forces`, (rows, candidates, 3), are contact forces on the
+    first body of each candidate, in world axes [N].
     """
 
     t: float
@@ -75,13 +76,36 @@ def _placed(model: Model, q: Any, *, frame: str) -> Any:
     return np.array([*pose[:3, 3], *rotation.of_matrix(pose[:3, :3])], dtype=object)
 
 
+@model_function(q="nq", v="nv")
+def _least_acceleration(model: Model, q: Any, v: Any) -> Any:
+    """Return the least accelerations, in the kinetic-energy metric, that keep constrained loops closed.
+
+    By Gauss's principle these are the ones under forces that balance gravity, Coriolis and passive forces.
+    """
+    return forward_dynamics(model, q, v, bias_force(model, q, v))
+
+
+def initial_acceleration(
+    model: Model, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Return the accelerations that sensors see before the first step, (rows, nv).
+
+    They are zero, or with constrained loops the least ones that keep these closed.
+    """
+    if not model.constrained_loops or not np.any(v):
+        return np.zeros(v.shape)
+    options = {"parameters": dict(parameters)} if parameters else {}
+    return np.asarray(_least_acceleration(model, q, v, **options))
+
+
 @dataclass(frozen=True)
 class IMU:
     """Gyroscope and accelerometer: angular velocity [rad/s] and specific force [m/s²] in the axes of a frame.
 
     The specific force is the acceleration of the frame's origin less gravity: at rest it points up, with 9.81
-    m/s². It belongs to the last step. Before the first step joint accelerations are taken as zero: a rotating
-    frame then measures the centripetal part w² r and minus gravity.
+    m/s². It belongs to the last step. Before the first step the accelerations of independent joints are taken
+    as zero, so that a rotating frame measures the centripetal part w² r and minus gravity; with constrained
+    loops, the smallest that keep them closed are taken.
     """
 
     frame: str

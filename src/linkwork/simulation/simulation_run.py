@@ -30,7 +30,7 @@ from linkwork.simulation.rollout_arguments import (
     integration_method,
     normal_contacts,
 )
-from linkwork.simulation.sensors import SensorContext, SensorSet
+from linkwork.simulation.sensors import SensorContext, SensorSet, initial_acceleration
 from linkwork.simulation.status import Status
 from linkwork.simulation.stiffness import implicit_parameters
 from linkwork.simulation.traced import CARRIED, Laws, taken_coefficients
@@ -110,7 +110,8 @@ class SimulationRun:
         self.over = 0
         self._memory = copy.deepcopy(memory)
         self._origin = 0.0  # the time before step 0, in steps of dt
-        self._a = self._tau = np.zeros((len(rows["q"]), model.nv))
+        self._a = initial_acceleration(model, rows["q"], rows["v"], self._parameters)
+        self._tau = np.zeros(self._a.shape)
         self._contact_result: tuple[np.ndarray, np.ndarray] | None = None
         if start is not None:
             hidden = self._restore(start, memory)
