@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.algorithms.loops.conditioning import unit_free_family_equations
+from redundant_linkages import redundant
 
 OPEN = ("close_loops", "closure_error")  # they take open states
 
@@ -72,3 +74,29 @@ def test_what_cannot_be_checked_is_refused() -> None:
     with pytest.raises(lw.ModelError, match="elsewhere call lw.closure_error"):
         lw.trace(lambda q: lw.mass_matrix(model, q, check=True), {"q": (model.nq,)})
     assert lw.mass_matrix(arm, arm.neutral(), check=True).shape == (arm.nv, arm.nv)
+
+
+@pytest.mark.parametrize("constrained", [False, True], ids=["embedded", "constrained"])
+@pytest.mark.parametrize("name", ["Bricard, line", "parallel bars"])
+def test_closed_states_on_branches_of_higher_rank_are_refused(name: str, constrained: bool) -> None:
+    """There more equations are independent: the model's velocities would open the loops."""
+    free = redundant(name, seed=1, constrained=True)
+    starts = np.random.default_rng(0).uniform(-3.0, 3.0, (60, free.nq))
+    q = lw.close_loops(free, starts)[0]
+    q = q[(lw.closure_error(free, q) <= free.closure_tolerance).all(axis=(1, 2))]
+    K = [unit_free_family_equations(free, each)[0].astype(float) for each in q]
+    s = np.array([np.linalg.svd(each, compute_uv=False) for each in K])
+    rank = len(free.v_names) - redundant(name, seed=1).nv
+    model = redundant(name, seed=1, constrained=constrained)
+    right, wrong = q[s[:, rank] < 1e-8 * s[:, 0]], q[s[:, rank] > 1e-2 * s[:, 0]]
+    assert len(right) > 1 and len(wrong) > 1
+    assert np.isfinite(lw.kinetic_energy(model, right, np.ones(model.nv), check=True)).all()
+    with pytest.raises(
+        lw.ClosureError, match="mass_matrix: q is closed on another branch of the mechanism: "
+    ):
+        lw.mass_matrix(model, wrong[0], check=True)
+    with pytest.raises(lw.ClosureError, match=f"another branch of the mechanism in row {len(right)}: "):
+        lw.mass_matrix(model, np.concatenate([right, wrong]), check=True)
+    for options in ({}, {"dtype": "float32"}):
+        path = lw.rollout(model, wrong[:2], np.full(model.nv, 0.1), dt=1e-3, steps=2, **options)
+        assert (path.status == lw.Status.NOT_CLOSED).all()

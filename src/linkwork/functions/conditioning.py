@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,14 @@ from linkwork.algorithms.loops.conditioning import (
 from linkwork.errors import ModelError
 from linkwork.functions.engine.model_function import model_function
 from linkwork.loops.clusters import Cluster
+from linkwork.loops.scales import scales_of
 from linkwork.mechanism.names import printable
 from linkwork.model import Model
 
 KINDS = ("coordinates", "mechanism")
+# singular value, relative to the largest, from which on an equation counts as independent in a closed state
+EXCESS_TOL = 1e-4
+SLACK_FACTOR = 20.0  # the same of rounded equations, times their unit-free residual
 
 
 @model_function(q="nq", open_states=True)
@@ -35,7 +40,8 @@ def closure_error(model: Model, q: Any) -> Any:
     constraint.
 
     States returned by functions of this library are closed within `model.closure_tolerance`. In float32,
-    poses have errors of about 1e-6 of the mechanism's size.
+    poses have errors of about 1e-6 of the mechanism's size. States may also be closed on a branch of the
+    mechanism that the model does not describe; `check=True` of other functions raises there.
     """
     if not model.loops:
         raise ModelError(f"closure_error: {printable(model.name)} has no loops or couplings")
@@ -105,6 +111,30 @@ def _embedded_conditioning(model: Model, q: Any, of: str, options: dict[str, Any
     return _conditioning_of_clusters(clusters, loop_equations(model, q, **options)[0], of)
 
 
+def excess_rank(model: Model, q: Any, parameters: dict[str, Any]) -> list[tuple[Cluster, np.ndarray]]:
+    """Return clusters and families with loops, each with a mask (...) of states where more of its equations
+    are independent than the model has: these lie on a branch with fewer degrees of freedom.
+
+    States are closed to `model.closure_tolerance`, and so may be the smallest singular values.
+    """
+    options = {"parameters": parameters} if parameters else {}
+    checked = []
+    if looped(model):
+        checked.append((looped(model), loop_equations(model, q, **options)[0]))
+    if model.constrained_loops:
+        checked.append((constrained_families(model), constrained_equations(model, q, **options)))
+    masks = []
+    for clusters, flat in checked:
+        for cluster, K in zip(clusters, _equations_of_clusters(clusters, flat)):
+            rank = len(cluster.rows)
+            if min(K.shape[-2:]) > rank:
+                is_finite = np.isfinite(K).all(axis=(-2, -1))
+                s = np.linalg.svd(np.where(is_finite[..., None, None], K, 0.0), compute_uv=False)
+                slack = np.max(np.array(cluster.slack or 0.0) * scales_of(model.nominal, cluster).rows)
+                masks.append((cluster, s[..., rank] > max(EXCESS_TOL, SLACK_FACTOR * slack) * s[..., 0]))
+    return masks
+
+
 def neutral_conditioning(model: Model) -> list[tuple[Cluster, float, float]]:
     """Return conditioning of coordinates and mechanism in the neutral state, by cluster; compiles nothing."""
     equations = [np.asarray(K, dtype=float) for K in unit_free_equations(model, model.neutral())]
@@ -116,14 +146,17 @@ def neutral_conditioning(model: Model) -> list[tuple[Cluster, float, float]]:
 
 def _conditioning_of_clusters(clusters: list[Cluster], flat: np.ndarray, of: str) -> np.ndarray:
     """Return the conditioning of each cluster from their raveled equations."""
-    ratios = []
+    pairs = zip(clusters, _equations_of_clusters(clusters, flat))
+    return np.stack([_ratio(K, cluster, of_mechanism=of == "mechanism") for cluster, K in pairs], axis=-1)
+
+
+def _equations_of_clusters(clusters: list[Cluster], flat: np.ndarray) -> Iterator[np.ndarray]:
+    """Return K of each cluster, (..., equations, velocities), from all raveled ones."""
     start = 0
     for cluster in clusters:
         size = len(cluster.rows) + len(cluster.independent)
-        K = flat[..., start : start + cluster.count * size].reshape(*flat.shape[:-1], cluster.count, size)
+        yield flat[..., start : start + cluster.count * size].reshape(*flat.shape[:-1], cluster.count, size)
         start += cluster.count * size
-        ratios.append(_ratio(K, cluster, of_mechanism=of == "mechanism"))
-    return np.stack(ratios, axis=-1)
 
 
 def _ratio(K: np.ndarray, cluster: Cluster, *, of_mechanism: bool) -> np.ndarray:

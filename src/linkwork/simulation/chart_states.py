@@ -14,7 +14,7 @@ from linkwork.functions.conditioning import constrained_equations, loop_equation
 from linkwork.functions.states import spanning_velocity
 from linkwork.model import Model
 from linkwork.simulation.charts import SINGULAR, ChartKey, ChartQuality, Charts
-from linkwork.simulation.closedness import open_rows
+from linkwork.simulation.closedness import immobile_rows, open_rows
 from linkwork.simulation.joint_laws import friction_at, velocity_with_laws
 from linkwork.simulation.monitor import coordinate_scales, families
 from linkwork.simulation.passage import singular_values
@@ -80,6 +80,7 @@ class ChartStates:
             self.w = self.called(spanning_velocity, self.q, v) if model.embedded else v.copy()
         self._stop(~self.active, Status.NOT_FINITE)
         self._stop(open_rows(model, self.q, parameters), Status.NOT_CLOSED)
+        self._stop(immobile_rows(model, self.q, parameters), Status.NOT_CLOSED)
         K, _ = self._equations(self.q)
         measured = self._measured(K)
         self._kept_good(K, measured)

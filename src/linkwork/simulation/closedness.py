@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.constrained.truncation import redundant_families
 from linkwork.errors import ModelError
-from linkwork.functions.conditioning import closure_error
+from linkwork.functions.conditioning import closure_error, excess_rank
 from linkwork.functions.engine.closed_states import LOOP_PARAMETERS
 from linkwork.functions.states import close_loops
 from linkwork.model import Model
@@ -37,6 +38,22 @@ def open_rows(
     limits = model.closure_tolerance * (SINGLE if dtype == "float32" else 1.0)
     result = np.zeros(len(q), dtype=bool)
     result[finite] = ~(gaps <= limits).all(axis=(-2, -1))
+    return result
+
+
+def immobile_rows(model: Model, q: np.ndarray, parameters: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return rows of closed q, (rows, nq), from which loops cannot move as those of the model do, (rows,).
+
+    They are on a branch of the mechanism where more of the redundant equations are independent.
+    """
+    result = np.zeros(len(q), dtype=bool)
+    if isinstance(model, Tree) or not len(q):
+        return result
+    if not (redundant_families(model.nominal) or any(c.overdetermined for c in model.nominal.clusters)):
+        return result
+    loop_parameters = {name: x for name, x in parameters.items() if name.partition("@")[0] in LOOP_PARAMETERS}
+    for _, is_excess in excess_rank(model, q.astype(float), loop_parameters):
+        result |= is_excess
     return result
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from linkwork.compiler.runtime.cuda.memory import Memory
 from linkwork.functions.contact import COEFFICIENTS
 from linkwork.model import Model
-from linkwork.simulation.closedness import open_rows
+from linkwork.simulation.closedness import immobile_rows, open_rows
 from linkwork.simulation.control import Control
 from linkwork.simulation.failure import CONTINUING, merge_status, stopped_status
 from linkwork.simulation.rollout_problem import Schedule
@@ -39,7 +39,9 @@ class FinalStates:
         if not self.model.loops:
             return np.zeros(self.rows, dtype=bool)
         q = self._fetch("q", None).astype(float)
-        return open_rows(self.model, q, self._parameters(None), dtype=str(np.dtype(self.kernel.dtype)))
+        parameters = self._parameters(None)
+        is_open = open_rows(self.model, q, parameters, dtype=str(np.dtype(self.kernel.dtype)))
+        return is_open | immobile_rows(self.model, q, parameters)
 
     def status(
         self, before: np.ndarray, unclosed: np.ndarray, step_counts: int, carried: int | None, width: int,

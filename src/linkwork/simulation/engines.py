@@ -15,7 +15,7 @@ from linkwork.simulation.actuation import Drive
 from linkwork.simulation.adaptive import Adaptive
 from linkwork.simulation.chart_kernel import STEPS, chart_kernel, reach
 from linkwork.simulation.charts import Charts
-from linkwork.simulation.closedness import open_rows
+from linkwork.simulation.closedness import immobile_rows, open_rows
 from linkwork.simulation.failure import classify_stopped, finite_rows
 from linkwork.simulation.integrators import find_integrator, in_parts
 from linkwork.simulation.one_kernel import kernel_for, last_states
@@ -88,7 +88,7 @@ class OneKernel:
             )
         fine = np.isfinite(self.q).all(axis=1) & np.isfinite(self.v).all(axis=1)
         numbers = {name: x for name, x in parameters.items() if name not in COEFFICIENTS}
-        unclosed = fine & open_rows(model, self.q, numbers)
+        unclosed = fine & (open_rows(model, self.q, numbers) | immobile_rows(model, self.q, numbers))
         self.status = np.where(fine, np.where(unclosed, int(Status.NOT_CLOSED), OK), int(Status.NOT_FINITE))
         self.steps = np.zeros(len(self.q), dtype=int)
         self._model = model

@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.functions.contact import COEFFICIENTS
 from linkwork.simulation.actuation import control_feedback
 from linkwork.simulation.causes import contact_causes, first_causes, last_finite_states
-from linkwork.simulation.closedness import open_rows
+from linkwork.simulation.closedness import immobile_rows, open_rows
 from linkwork.simulation.control import Control
 from linkwork.simulation.failure import (
     CONTINUING,
@@ -45,6 +45,7 @@ def rollout_in_kernel(
     if contacts is not None:
         carried = np.pad(problem.rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
     unclosed = open_rows(problem.model, q, inputs.parameters, dtype=dtype)
+    unclosed = unclosed | immobile_rows(problem.model, q, inputs.parameters)
     continuing = has_status(problem.earlier, CONTINUING)
     idle = unclosed | ~continuing
     q_first = np.where(idle[:, None], np.nan, q) if idle.any() else q  # NaN: the row takes no step

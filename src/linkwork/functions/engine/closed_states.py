@@ -20,6 +20,7 @@ ASSUMED = (
 )
 LOOP_PARAMETERS = ("placement", "ratio", "loop_placement")  # kinds on which closure depends
 CLOSURE_ERROR = "linkwork.functions.conditioning:closure_error"  # imported on first use
+EXCESS_RANK = "linkwork.functions.conditioning:excess_rank"
 FLOAT32_FACTOR = 10.0  # on the closure tolerance where coordinates are float32
 SECTION = re.compile(r"\n\n    \w[\w ]*\n    -{3,}\n")  # header of the first numpydoc section
 
@@ -63,6 +64,27 @@ def raise_if_open(
         _raise_if_gaps(
             f"{function}: {name}", model, gaps, FLOAT32_FACTOR if np.asarray(q).dtype == np.float32 else 1.0
         )
+        for cluster, is_excess in resolve(EXCESS_RANK)(model, np.asarray(q, dtype=float), loop_parameters):
+            _raise_if_excess(f"{function}: {name}", cluster, is_excess)
+
+
+def _raise_if_excess(label: str, cluster: Any, is_excess: np.ndarray) -> None:
+    """Raise ClosureError with row and loops if more equations are independent than the model uses."""
+    if not is_excess.any():
+        return
+    names = ", ".join(repr(printable(constraint.name)) for constraint in cluster.constraints)
+    raise ClosureError(
+        f"{label} is closed on another branch of the mechanism{_location(np.argwhere(is_excess)[0])}: "
+        f"expected {len(cluster.rows)} independent equations of loops {names}, as in neutral(), got more; "
+        "build a model with start= on that branch"
+    )
+
+
+def _location(row: np.ndarray) -> str:
+    """Return the words for a row of a batch; nothing for one state."""
+    if not len(row):
+        return ""
+    return f" in row {int(row[0]) if len(row) == 1 else tuple(map(int, row))}"
 
 
 def _raise_if_gaps(label: str, model: Model, gaps: np.ndarray, factor: float) -> None:
@@ -72,7 +94,7 @@ def _raise_if_gaps(label: str, model: Model, gaps: np.ndarray, factor: float) ->
     if not open_loops.any():
         return
     *row, loop = (int(i) for i in np.argwhere(open_loops)[0])
-    location = f" in row {row[0] if len(row) == 1 else tuple(row)}" if row else ""
+    location = _location(np.array(row, dtype=int))
     rows = int(open_loops.any(axis=-1).sum())
     other_rows = f"; {rows} rows are open" if rows > 1 else ""
     (length, angle), (max_length, max_angle) = gaps[(*row, loop)], limits[loop]
