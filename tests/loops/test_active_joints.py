@@ -10,6 +10,7 @@ from test_loops import Closed, close, places, precision, state, state_of
 
 import linkwork as lw
 from linkages import CATALOGUE, equations, floats, four_bar, linkage, tree
+from linkwork.algorithms.loops.active_joints import least_squares
 from linkwork.errors import ModelError
 from linkwork.model import Model
 from loops import loop_equations
@@ -290,3 +291,18 @@ def test_actuators_that_move_as_one_are_refused() -> None:
     with pytest.raises(ModelError, match="which loops lock or couple"):
         lw.actuator_force(wheels, np.zeros(4), np.ones(2), actuators=["j0", "j1"])
     assert np.isfinite(lw.actuator_force(wheels, np.zeros(4), np.ones(2), actuators=["j0", "j3"])).all()
+
+
+@pytest.mark.parametrize("smallest", [1e-2, 1e-4, 1e-6])
+def test_minimal_forces_lose_no_more_digits_than_the_condition_near_singular_states(smallest: float) -> None:
+    rng = np.random.default_rng(0)
+    U = np.linalg.qr(rng.normal(size=(5, 3)))[0]
+    V = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    A = U @ np.diag([1.0, 0.5, smallest]) @ V.T
+    b = rng.normal(size=3)
+    weights = rng.uniform(0.5, 2.0, 5)
+    found = least_squares(A, b, weights).astype(float)
+    half = np.sqrt(weights)
+    right = np.linalg.lstsq((A / half[:, None]).T, b, rcond=None)[0] / half
+    assert np.abs(found - right).max() < 1e-15 / smallest * 100.0 * np.abs(right).max()
+    assert np.allclose(A.T @ found, b, rtol=0.0, atol=1e-12 / smallest)

@@ -24,8 +24,10 @@ from linkwork.algorithms.loops.closing import (
 )
 from linkwork.algorithms.tree.hybrid_dynamics import hybrid_dynamics
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
+from linkwork.compiler.ir.functions import sqrt
 from linkwork.errors import ModelError
 from linkwork.loops.clusters import Cluster, with_constraints
+from linkwork.loops.elimination import Elimination
 from linkwork.loops.embedding import tree_equations
 from linkwork.loops.motion import all_equations, cluster_posture
 from linkwork.model import GROUND, Model
@@ -33,7 +35,6 @@ from linkwork.sko.bodies import RigidBody
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.prepare.trees import hinge_tree, tree
 from linkwork.sko.tree import ModelTree
-from linkwork.spatial import Factor
 from linkwork.spatial.solve import solve
 
 STATES = 4  # closed configurations at which independent velocities are chosen
@@ -41,11 +42,14 @@ LOCKED_TOL = 1e-9  # velocity of a joint, relative to the fastest of its cluster
 
 
 def least_squares(A: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return x with Aᵀ x = b and minimal Σ weights x², for A, (n, r), of rank r: (Aᵀ)† b (Lie Eq. 59)."""
+    """Return x with Aᵀ x = b and minimal Σ weights x², for A, (n, r), of rank r: (Aᵀ)† b (Lie Eq. 59).
+
+    By orthogonal transformations of A: AᵀA would double the digits lost near singular states.
+    """
     if len(A) == A.shape[1]:
         return solve(A.T, b)
-    scaled = A / np.reshape(weights, (-1, 1))
-    return scaled @ Factor(A.T @ scaled).solve(b)
+    half = np.array([1.0 / sqrt(weight) for weight in weights], dtype=object)
+    return half * Elimination(A * half[:, None]).solve_transposed(-np.asarray(b, dtype=object))
 
 
 # 3.1 inverse dynamics
@@ -177,7 +181,7 @@ def spanning_hybrid_dynamics(
         s,
         W,
     ) in active_clusters:  # where there are more than can be chosen: the nearest that loops allow
-        ddy[node.dofs][s] = ddq[u] if len(u) == len(s) else Factor(W.T @ W).solve(W.T @ (ddq[u] - g[u]))
+        ddy[node.dofs][s] = ddq[u] if len(u) == len(s) else Elimination(W).solve(g[u] - ddq[u])
     ddy, T_u = hybrid_dynamics(nodes, ddy, T, is_known)
 
     ddq = spanning_acceleration(nodes, ddy)
