@@ -110,8 +110,8 @@ class SimulationRun:
         self.over = 0
         self._memory = copy.deepcopy(memory)
         self._origin = 0.0  # the time before step 0, in steps of dt
-        self._a = initial_acceleration(model, rows["q"], rows["v"], self._parameters)
-        self._tau = np.zeros(self._a.shape)
+        self._a: np.ndarray = initial_acceleration(model, rows["q"], rows["v"], self._parameters)
+        self._tau: np.ndarray = np.zeros(self._a.shape)
         self._contact_result: tuple[np.ndarray, np.ndarray] | None = None
         if start is not None:
             hidden = self._restore(start, memory)
