@@ -209,6 +209,20 @@ def test_base_parameters() -> None:
     assert none.columns.shape == (0,) and none.combination.shape == (0, 0)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e6])
+def test_base_parameters_do_not_depend_on_the_unit_of_length(unit: float) -> None:
+    """Lengths in other units scale moments of force, first and second moments: combinations scale alike."""
+    model = lw.robots.arm()
+    q, v, a = np.random.default_rng(2).normal(size=(3, 40, model.nv))
+    Y = lw.inverse_dynamics_regressor(model, q, v, a)
+    per_parameter = np.resize([1.0] + [1.0 / unit] * 3 + [1.0 / unit**2] * 6, Y.shape[-1])
+    columns, combination = lw.base_parameters(Y)
+    other_columns, other = lw.base_parameters(Y * per_parameter / unit**-2)
+    assert np.array_equal(columns, other_columns)
+    scaled = combination * per_parameter / per_parameter[columns, None]
+    assert np.allclose(other / per_parameter, scaled / per_parameter, rtol=1e-6, atol=1e-9)
+
+
 def test_what_base_parameters_refuse() -> None:
     with pytest.raises(ShapeError, match=r"shape \(..., rows, parameters\), got \(4,\)"):
         lw.base_parameters(np.ones(4))

@@ -60,6 +60,11 @@ def _check_rigid(model: Model, function: str) -> None:
         )
 
 
+KIND_OF_INERTIAL = (0, 1, 1, 1, 2, 2, 2, 2, 2, 2)  # of a body's ten inertial parameters: m, m c and inertia
+TIE_TOL = 1e-6  # relative difference of lengths up to which the first column is chosen
+NOISE_TOL = 1e-14  # length of a column, relative to the longest, up to which it is rounding error
+
+
 class BaseParameters(NamedTuple):
     """Identifiable combinations of parameters: `combination` π, with Y = Y[..., columns] @ combination.
 
@@ -76,7 +81,9 @@ def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameter
 
     `regressor` has shape (..., rows, parameters), such as regressors of many random states, (states, nv, 10
     bodies); other columns, such as friction, may be appended. A column is dependent if less than `tolerance`
-    of its length is independent of the others, or its length is less than `tolerance` times the longest.
+    of its length is independent of the others, or its length is less than `tolerance` times the longest of
+    its kind. Masses, first moments and second moments of all bodies are kinds, and so is every column after
+    the last ten: columns of other units are not compared, so that the unit of length does not matter.
     """
     Y = as_numbers(regressor)
     if Y.ndim < 2:
@@ -92,7 +99,9 @@ def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameter
         Y.reshape(prod(Y.shape[:-1]), Y.shape[-1]), mode="r"
     )  # the same dependences in fewer rows
     length = np.linalg.norm(R, axis=0)
-    is_observable = length > tolerance * length.max(initial=0.0)
+    is_observable = length > np.maximum(
+        tolerance * _longest_of_kind(length), NOISE_TOL * length.max(initial=0.0)
+    )
     R = np.where(is_observable, R, 0.0) / np.where(is_observable, length, 1.0)
     columns = _independent(R, tolerance)
     combination = np.linalg.lstsq(R[:, columns], R, rcond=None)[0]
@@ -101,13 +110,21 @@ def base_parameters(regressor: Any, *, tolerance: float = 1e-9) -> BaseParameter
     return BaseParameters(columns, combination * length / length[columns, None])
 
 
+def _longest_of_kind(length: np.ndarray) -> np.ndarray:
+    """Return for each column the length of the longest whose parameter has the same unit, (parameters,)."""
+    kinds = np.arange(len(length)) + len(KIND_OF_INERTIAL)
+    inertial = len(length) - len(length) % len(KIND_OF_INERTIAL)
+    kinds[:inertial] = np.resize(KIND_OF_INERTIAL, inertial)
+    return np.array([length[kinds == kind].max() for kind in kinds])
+
+
 def _independent(R: np.ndarray, tolerance: float) -> np.ndarray:
     """Return indices of independent columns among those of unit length, in order."""
     remainder = R.copy()
     columns = list[int]()
     for _ in range(min(R.shape)):
         lengths = np.linalg.norm(remainder, axis=0)
-        best = int(np.argmax(lengths))
+        best = int(np.argmax(lengths >= (1.0 - TIE_TOL) * lengths.max()))  # rounding errors must not decide
         if lengths[best] <= tolerance:
             break
         columns.append(best)
