@@ -171,6 +171,25 @@ def test_results_of_functions_are_recycled(call: str) -> None:
     assert np.array_equal(third, expected)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="page faults of a thread")
+@pytest.mark.parametrize("megabytes", [0.8, 1.0, 1.2, 1.4, 4.0])
+def test_results_in_place_of_earlier_ones_need_no_new_pages(megabytes: float) -> None:
+    """An allocator that returns freed memory to the system maps it again for each result."""
+    import resource
+
+    model = lw.robots.quadruped()
+    q, v, tau = states(model, int(megabytes * 1e6 / (3 * 8 * model.nv**2)))
+    kernel = lw.compile(lw.forward_dynamics_derivatives, model)
+    results = [kernel(q, v, tau, threads=1) for _ in range(3)]
+    count = 20
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    for k in range(count):
+        results[k % 2] = kernel(q, v, tau, threads=1)
+    faults = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+    pages = megabytes * 1e6 / resource.getpagesize()
+    assert faults < 2.0 * pages  # one more result of the first calls, instead of a share of all
+
+
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
 def test_trajectories_with_loops_are_recycled(integrator: str) -> None:
     model = lw.robots.four_bar()

@@ -18,7 +18,7 @@ from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
 from linkwork.joints import Cylindrical, Helical, Joint, Planar, Prismatic, Revolute
 from linkwork.sko.prepare.base_parameters import regrouped
-from linkwork.sko.prepare.frames import REACH, in_node_frames, in_own_frames
+from linkwork.sko.prepare.frames import MAX_SHIFT, in_node_frames, in_own_frames
 from linkwork.sko.tree import hinge_tree, model_tree
 from linkwork.spatial import Pose, snapped
 from mechanisms import with_state
@@ -168,7 +168,7 @@ def test_frames_stay_near_their_bodies() -> None:
             f"joint_{k}", Revolute((0, 0, 1)), parent=on, child=f"body_{k}", xyz=(0.5, 0.0, 1.0)
         )
     model = builder.build()
-    assert max(np.abs(d.C.p).max() for d in in_node_frames(model)) <= REACH
+    assert max(np.abs(d.C.p).max() for d in in_node_frames(model)) <= MAX_SHIFT
 
 
 def test_points_keep_their_digits() -> None:

@@ -19,7 +19,8 @@ import numpy as np
 
 from linkwork.compiler.runtime.signals import reraise_signal
 
-MIN_BYTES = 1 << 19  # smaller arrays use NumPy's allocator, which is fast for them
+# Smaller arrays use NumPy's allocator, which is faster, but may return what is freed to the system.
+MIN_BYTES = 1 << 18
 KEEP_BYTES = 1 << 26  # limit of unused blocks
 CHECKED_BYTES = 1 << 26  # larger blocks are kept only while the machine has that much free memory
 HUGE_PAGE = 1 << 21
@@ -96,26 +97,23 @@ class ResultPool:
 
     def _collect(self) -> None:
         """Keep or free the blocks whose arrays are gone."""
+        if not self._returned:
+            return
         while self._returned:
             try:
                 lease = self._returned.popleft()
             except IndexError as error:  # another thread was first
                 reraise_signal(error)
                 break
-            if lease.memory is not None:
-                lease.memory.lease = None  # they refer to each other
-                self._keep(lease.memory)
-
-    def _keep(self, memory: Memory) -> None:
-        """Keep a block for later results, or free it."""
-        size = len(memory)
-        if size > self._limit or (size >= CHECKED_BYTES and size > _available_bytes()):
-            return
-        unused = self._unused
-        unused.append(memory)
+            memory = lease.memory
+            if memory is not None:
+                memory.lease = None  # they refer to each other
+                size = len(memory)
+                if size <= self._limit and (size < CHECKED_BYTES or size <= _available_bytes()):
+                    self._unused.append(memory)
         while self._kept_bytes() > self._limit:
             try:
-                unused.pop(0)
+                self._unused.pop(0)
             except IndexError as error:  # another thread was first
                 reraise_signal(error)
                 break
