@@ -12,7 +12,7 @@ import pytest
 import linkwork as lw
 from holding import close
 from linkages import floats
-from linkwork.joints import Revolute
+from linkwork.joints import Helical, Prismatic, Revolute
 from linkwork.model import Model
 
 UP = Revolute((0.0, 1.0, 0.0))
@@ -202,3 +202,28 @@ def test_of_files(tmp_path: Path) -> None:
     made = lw.load(path, loops=[added])
     found = floats(lw.forward_dynamics, made, s.q_of, s.v_of, tau, method="mass_matrix")
     assert made.v_names == right.v_names and close(found, a, 1e-9)
+
+
+@pytest.mark.parametrize("embed", [True, False])
+def test_a_screw_closes_a_loop_in_the_tree(embed: bool) -> None:
+    """Of a spindle that drives a nut on a rail: the nut's mass acts on the spindle as pitch² times it."""
+    pitch = 0.07
+    builder = lw.ModelBuilder("press")
+    builder.add_body("spindle", mass=2.0, inertia=(0.3, 0.3, 0.02))
+    builder.add_body("nut", mass=5.0, center=(0.1, 0.0, 0.0), inertia=(0.1, 0.2, 0.3))
+    builder.add_joint("turn", Revolute((0.0, 0.0, 1.0)), parent="world", child="spindle", rpy=(0.3, 0.2, 0.1))
+    rail = Prismatic((0.0, 0.0, 1.0))
+    builder.add_joint("slide", rail, parent="world", child="nut", rpy=(0.3, 0.2, 0.1))
+    thread = {"predecessor": "spindle", "successor": "nut"}
+    with pytest.raises(lw.ModelError, match="cannot close a loop.*; use in_tree=True"):
+        builder.add_loop("thread", Helical(pitch), **thread)
+    builder.add_loop("thread", Helical(pitch), **thread, in_tree=True, embed=embed)
+    model = builder.build()
+    q, v = model.random_state(0)
+    turn, slide = (model.joint(name).v_start for name in ("turn", "slide"))
+    w = lw.spanning_velocity(model, q, v) if embed else v
+    assert np.isclose(abs(w[slide]), pitch * abs(w[turn]), rtol=1e-10)
+    a = lw.forward_dynamics(model, q, v, np.zeros(model.nv))
+    a = lw.spanning_acceleration(model, q, v, a) if embed else a
+    weight = 5.0 * 9.81 * np.cos(0.3) * np.cos(0.2)  # along the rail
+    assert np.isclose(abs(a[turn]), pitch * weight / (0.02 + 5.0 * pitch**2), rtol=1e-9)

@@ -89,7 +89,8 @@ class LoopJoint:
         try:
             self.kind.closure()
         except NotImplementedError as why:
-            raise ModelError(f"{label}: {why}") from None
+            if not (self.in_tree or self.of_joint):
+                raise ModelError(f"{label}: {why}; use in_tree=True") from None
         for word in ("predecessor", "successor"):
             if not isinstance(getattr(self, word), str):
                 raise ModelError(
