@@ -133,6 +133,21 @@ def test_constants_within_a_trace_are_not_numpys(monkeypatch: pytest.MonkeyPatch
     assert set(expected) <= constants
 
 
+def test_products_of_small_matrices_have_the_bits_of_ordered_sums() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        a, b = rng.normal(size=(2, 3, 3)) * 10.0 ** rng.integers(-8, 8, (2, 3, 3))
+        a[rng.random((3, 3)) < 0.3] = 0.0
+        b[rng.random((3, 3)) < 0.3] = -0.0
+        for factor in (b, b[0], b.T, b[:, 1]):
+            expected = (a.astype(object) @ factor.astype(object)).astype(float)
+            assert product(a, factor).tobytes() == np.ascontiguousarray(expected).tobytes()
+            assert (
+                product(a.T, factor).tobytes()
+                == (a.T.astype(object) @ factor.astype(object)).astype(float).tobytes()
+            )
+
+
 def test_products_and_copies() -> None:
     a = np.array([1.0, 1e-16, 1e-16])
     b = np.ones(3)

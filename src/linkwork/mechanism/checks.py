@@ -54,10 +54,20 @@ def checked_pose(label: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
         raise ModelError(f"{label}: place: expected a linkwork.spatial.Pose, got {place!r}")
     if any(position_and_angles):
         raise ModelError(f"{label}: give its place, or xyz and rpy, not both")
-    R = np.asarray(place.R, dtype=float)
-    p = np.asarray(place.p, dtype=float)
-    if not np.isfinite([*R.ravel(), *p]).all():
+    rows = np.asarray(place.R, dtype=float).tolist()
+    if not all(map(isfinite, (*rows[0], *rows[1], *rows[2], *np.asarray(place.p, dtype=float).tolist()))):
         raise ModelError(f"{label}: place: expected finite numbers")
-    if np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0:
+    if not _is_rotation(*rows):
         raise ModelError(f"{label}: place: expected a rotation matrix R")
     return place
+
+
+def _is_rotation(x: list[float], y: list[float], z: list[float]) -> bool:
+    """Return whether three rows are those of a rotation matrix, within 1e-9."""
+    for row, others in ((x, (y, z)), (y, (z,)), (z, ())):
+        if abs(row[0] * row[0] + row[1] * row[1] + row[2] * row[2] - 1.0) > 1e-9:
+            return False
+        if any(abs(row[0] * o[0] + row[1] * o[1] + row[2] * o[2]) > 1e-9 for o in others):
+            return False
+    normal = (x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0])
+    return normal[0] * z[0] + normal[1] * z[1] + normal[2] * z[2] > 0.0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import copysign
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.compiler.ir import numbers as exact
 from linkwork.compiler.ir.functions import sincos
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.spatial import rotation
@@ -13,6 +15,8 @@ from linkwork.spatial.constants import Immutable, frozen, product, set_frozen
 from linkwork.spatial.factor import is_zero
 from linkwork.spatial.inertia import Inertia, symmetric
 from linkwork.spatial.vectors import cross, skew
+
+SNAPPED = 1e-15  # entries of rotations this close to 0, 1 or -1 are these numbers
 
 
 class ElementaryRotation(NamedTuple):
@@ -61,6 +65,8 @@ class Pose(Immutable):
     @property
     def is_symbolic(self) -> bool:
         """True if any entry is a symbol."""
+        if self.R.dtype == float == self.p.dtype:
+            return False
         return any(isinstance(x, Symbol) for x in (*self.R.ravel(), *self.p))
 
     def frozen(self) -> Pose:
@@ -101,13 +107,15 @@ class Pose(Immutable):
 
         The angles are about the parent's x, y and z axes, in this order.
         """
-        (sr, cr), (sp, cp), (sy, cy) = (sincos(float(angle)) for angle in rpy)
-        R = np.array([
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ])  # fmt: skip
-        return cls(snapped(R), np.array(xyz, dtype=float))
+        sr, sp, sy = (exact.sin(float(angle)) for angle in rpy)
+        cr, cp, cy = (exact.cos(float(angle)) for angle in rpy)
+        entries = (
+            cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr,
+            sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr,
+            -sp, cp * sr, cp * cr,
+        )  # fmt: skip
+        R = np.array([_snapped(x, SNAPPED) for x in entries]).reshape(3, 3)
+        return cls(R, np.array(xyz, dtype=float))
 
     def then(self, child: Pose) -> Pose:
         """Return the pose of a frame that has pose `child` in this one: T_self T_child."""
@@ -243,7 +251,13 @@ def permutation_and_rotation(R: np.ndarray) -> tuple[np.ndarray, tuple[int, floa
     return permutation, (k, float(turn[a, a]), float(turn[b, a]))
 
 
-def snapped(R: np.ndarray, rounding: float = 1e-15) -> np.ndarray:
+def _snapped(x: float, rounding: float) -> float:
+    if abs(x) < rounding:
+        return 0.0
+    return copysign(1.0, x) if abs(abs(x) - 1.0) < rounding else x
+
+
+def snapped(R: np.ndarray, rounding: float = SNAPPED) -> np.ndarray:
     """Return a constant rotation with entries within `rounding` of 0, 1 and -1 replaced by these.
 
     Exact zeros and ones shorten programs.
