@@ -10,6 +10,7 @@ of its parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -370,7 +371,57 @@ class Dense:
     @property
     def gravity_s(self) -> Array:
         """Return the forces on the tree that hold it against gravity, (b, n)."""
-        return -np.einsum("m,bmxi,x->bi", self.masses, self.center_jacobian(self.q), self.gravity)
+        out = -np.einsum("m,bmxi,x->bi", self.masses, self.center_jacobian(self.q), self.gravity)
+        if self.compensated:
+            m = np.array([mass for _, mass, _ in self.compensated])
+            out += np.einsum(
+                "m,bmxi,x->bi", m, self.derivative(self._compensated_points, self.q), self.gravity
+            )
+        return out
+
+    @property
+    def compensated(self) -> list[tuple[int, float, Array]]:
+        """Return body, mass and centre of what gravity does not act on."""
+        result = []
+        for each in self.model.weight_compensations:
+            body = self.model.bodies[each.body]
+            if each.mass is None:
+                result.append((each.body, each.fraction * body.mass, np.asarray(body.center, dtype=float)))
+            else:
+                result.append((each.body, each.mass, np.array(each.first_moment) / each.mass))
+        return result
+
+    def _compensated_points(self, q: Array) -> Array:
+        poses = self.kinematics(q)
+        return np.stack([poses[k][1] + poses[k][0] @ center for k, _, center in self.compensated], axis=1)
+
+    def tendon_lengths(self, q: Array) -> Array:
+        """Return the lengths of all spatial tendons, (b, tendons), an analytic function of q."""
+        poses = self.kinematics(q)
+
+        def at(body: int, x: Any) -> Array:
+            return np.array(x) if body == GROUND else poses[body][1] + poses[body][0] @ np.array(x)
+
+        lengths = []
+        for tendon in self.model.tendons:
+            total = np.zeros(len(q))
+            for divisor, points in tendon.branches:
+                places = [np.broadcast_to(at(*point), (len(q), 3)) for point in points]
+                gaps = [second - first for first, second in pairwise(places)]
+                total = total + sum(np.sqrt((d * d).sum(axis=1)) for d in gaps) / divisor
+            lengths.append(total)
+        return np.stack(lengths, axis=1)
+
+    def _stretches(self) -> Array:
+        L = self.tendon_lengths(self.q)
+        low, high = (np.array([tendon.rest[k] for tendon in self.model.tendons]) for k in (0, 1))
+        return np.maximum(L - high, 0.0) + np.minimum(L - low, 0.0)
+
+    @property
+    def _tendons_s(self) -> Array:
+        J = self.derivative(self.tendon_lengths, self.q)
+        k, d = (np.array([getattr(t, word) for t in self.model.tendons]) for word in ("stiffness", "damping"))
+        return apply(J.transpose(0, 2, 1), k * self._stretches() + d * apply(J, self.v_s))
 
     @property
     def velocity_s(self) -> Array:
@@ -406,6 +457,11 @@ class Dense:
     @property
     def passive_s(self) -> Array:
         """Return what springs and dampers take, (b, n)."""
+        return self.joints_passive_s + self._tendons_s if self.model.tendons else self.joints_passive_s
+
+    @property
+    def joints_passive_s(self) -> Array:
+        """Return what springs and dampers of joints take, (b, n)."""
         out = np.zeros((self.b, self.n))
         for joint in self.model.joints:
             own = joint.v_slice
@@ -476,8 +532,20 @@ class Dense:
         return 0.5 * np.einsum("bi,bij,bj->b", self.v_s, self.M_s, self.v_s)
 
     @property
-    def potential_energy(self) -> Array:
+    def weight_energy(self) -> Array:
+        """Return the potential energy of gravity."""
         total = -np.einsum("m,bmx,x->b", self.masses, self.centers(self.q), self.gravity)
+        if self.compensated:
+            m = np.array([mass for _, mass, _ in self.compensated])
+            total = total + np.einsum("m,bmx,x->b", m, self._compensated_points(self.q), self.gravity)
+        return total
+
+    @property
+    def potential_energy(self) -> Array:
+        total = self.weight_energy
+        if self.model.tendons:
+            k = np.array([tendon.stiffness for tendon in self.model.tendons])
+            total = total + 0.5 * self._stretches() ** 2 @ k
         for joint in self.model.joints:
             at = self.q[:, joint.q_slice]
             if any(joint.stiffness):

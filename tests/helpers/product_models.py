@@ -13,7 +13,7 @@ import numpy as np
 
 import linkwork as lw
 from flexible_bodies import cloud, flexible
-from linkwork.joints import Cylindrical, Free, Planar, Prismatic, Revolute, Spherical, Universal
+from linkwork.joints import Cylindrical, Fixed, Free, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import Model, ModelBuilder
 
 Random = np.random.Generator
@@ -190,6 +190,44 @@ def massless(rng: Random) -> Case:
     return Case(builder.build())
 
 
+def loaded(rng: Random) -> Case:
+    """Return a floating tree with weights that are compensated in part, and spatial tendons."""
+    builder = ModelBuilder("loaded", gravity=(1.0, -2.0, -9.0))
+    builder.add_body("trunk", **body(rng), gravity_scale=0.3)
+    builder.add_joint("trunk joint", Free(), parent="world", child="trunk")
+    builder.add_body("arm", **body(rng), gravity_scale=0.0)
+    builder.add_joint(
+        "arm joint", Revolute((0.2, 0.5, 0.8)), parent="trunk", child="arm", **place(rng), damping=0.2
+    )
+    builder.add_body("plate", **body(rng), gravity_scale=0.0)
+    builder.add_joint("plate joint", Fixed(), parent="arm", child="plate", **place(rng))
+    builder.add_body("hand", **body(rng), gravity_scale=1.5)
+    builder.add_joint("hand joint", Spherical(), parent="plate", child="hand", **place(rng))
+    frames(builder, rng, "hand", "arm")
+    builder.add_tendon("pull", ["trunk", "tool"], stiffness=3.0, damping=0.4, rest=0.2)
+    builder.add_tendon("slack", ["world", ("arm", (0.1, 0.2, 0.3)), "tool"], stiffness=5.0, rest=(0.1, 40.0))
+    return Case(builder.build())
+
+
+def loaded_linkage(rng: Random, embed: bool) -> Case:
+    """Return a linkage and a gear whose bodies have scaled weights, with a tendon over a pulley."""
+    builder = ModelBuilder("loaded linkage")
+    rows = [
+        ("upper", Revolute((0.1, 0.2, 1.0)), "world"),
+        ("lower", Revolute((0.0, 0.6, 0.8)), "upper"),
+        ("wheel", Revolute((0.0, 0.0, 1.0)), "upper"),
+    ]
+    for (name, kind, parent), scale in zip(rows, (0.2, 1.0, -0.5)):
+        inertia = {"mass": 0.4, "inertia": (0.02, 0.02, 0.04)} if name == "wheel" else body(rng)
+        builder.add_body(name, **inertia, gravity_scale=scale)
+        builder.add_joint(f"{name} joint", kind, parent=parent, child=name, **place(rng))
+    builder.add_coupling("gear", {"lower joint": 5.0, "wheel joint": -1.0}, embed=embed)
+    frames(builder, rng, "lower", "upper")
+    pulley = [(1.0, ["world", "tool"]), (2.0, ["carrier", ("wheel", (0.1, 0.0, 0.2))])]
+    builder.add_tendon("rope", branches=pulley, stiffness=4.0, damping=0.3, rest=(0.0, 0.3))
+    return Case(builder.build())
+
+
 CASES: dict[str, Callable[[Random], Case]] = {
     "tree": tree,
     "fixed base": fixed_base,
@@ -201,6 +239,9 @@ CASES: dict[str, Callable[[Random], Case]] = {
     "constrained gears": lambda rng: gears(rng, False),
     "flexible": flexible_arm,
     "massless": massless,
+    "loaded tree": loaded,
+    "embedded loaded gears": lambda rng: loaded_linkage(rng, True),
+    "constrained loaded gears": lambda rng: loaded_linkage(rng, False),
 }
 
 

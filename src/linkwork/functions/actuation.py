@@ -8,16 +8,23 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.loops import closing
+from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.compiler.ir.functions import maximum, minimum
 from linkwork.errors import ModelError
 from linkwork.functions.engine.model_function import model_function
 from linkwork.functions.kinematics import frame_jacobian
 from linkwork.joints import Free, Spherical
 from linkwork.mechanism import Actuator, PlacedJoint
-from linkwork.mechanism.actuator_laws import force, has_dynamics, unsupported_reason
+from linkwork.mechanism.actuator_laws import (
+    force,
+    has_dynamics,
+    is_on_spatial_tendon,
+    unsupported_reason,
+)
 from linkwork.mechanism.names import did_you_mean, join_names, printable
 from linkwork.model import GROUND, Model
-from linkwork.sko.prepare.trees import tree
+from linkwork.sko.body_loads import BodyLoads
+from linkwork.sko.prepare.trees import hinge_tree, tree
 from linkwork.spatial import rotation
 
 __all__ = ["actuation", "select_actuators"]
@@ -49,9 +56,15 @@ def select_actuators(model: Model, actuators: Any = None) -> tuple[Actuator, ...
             f"{printable(model.name)} has actuators whose forces are not computed: "
             f"{join_names(unsupported)}; choose others with actuators="
         )
+    tendons = {tendon.name for tendon in model.tendons}
     for actuator in selected:
         if actuator.transmission == "site":
             model.frame(actuator.target)
+        if is_on_spatial_tendon(actuator) and actuator.target not in tendons:
+            raise ModelError(
+                f"actuator {actuator.name!r}: {printable(model.name)} has no tendon named "
+                f"{actuator.target!r}{did_you_mean(actuator.target, tendons)}"
+            )
     return tuple(selected)
 
 
@@ -92,8 +105,8 @@ def actuation(
     Raises
     ------
     ModelError
-        If the forces of an actuator are not computed (spatial tendons, cranks, adhesion, DC motors, plugins),
-        or if it has dynamics and `activations` are missing.
+        If the forces of an actuator are not computed (tendons that wrap around shapes, cranks, adhesion, DC
+        motors, plugins), or if it has dynamics and `activations` are missing.
 
     Notes
     -----
@@ -145,6 +158,8 @@ def _length_and_moment_arms(model: Model, q: Any, actuator: Actuator) -> tuple[A
         gear = (*actuator.gear, *(0.0 for _ in range(6 - len(actuator.gear))))
         row = np.array([*gear[3:6], *gear[:3]]) @ J
         return 0.0, {c: x for c, x in enumerate(row) if not (isinstance(x, float) and x == 0.0)}
+    if is_on_spatial_tendon(actuator):
+        return _of_spatial_tendon(model, q, actuator)
     if not actuator.joints:
         return _of_ball_or_free_joint(joints[actuator.target], q, actuator)
     for name, ratio in actuator.joints:
@@ -153,6 +168,21 @@ def _length_and_moment_arms(model: Model, q: Any, actuator: Actuator) -> tuple[A
         c = joint.v_start
         arm[c] = arm.get(c, 0.0) + ratio
     return length, arm
+
+
+def _of_spatial_tendon(model: Model, q: Any, actuator: Actuator) -> tuple[Any, dict[int, Any]]:
+    """Return length and moment arms for a spatial tendon, times the gear."""
+    (tendon,) = (tendon for tendon in model.tendons if tendon.name == actuator.target)
+    free = model.without_passive_forces()
+    nodes = tree(free, q)
+    length, pulls = BodyLoads(free, nodes.bodies, nodes.below).path_and_pulls(tendon)
+    forces = np.zeros((len(model.bodies), 6), dtype=object)
+    for body, pull in pulls.items():
+        forces[body] = -pull
+    row = -inverse_dynamics(hinge_tree(free, q, None, forces), np.zeros(model.nv), passive=False)
+    gear = actuator.gear[0] if actuator.gear else 1.0
+    arm = {c: gear * x for c, x in enumerate(row) if not (isinstance(x, float) and x == 0.0)}
+    return gear * length, arm
 
 
 def _of_ball_or_free_joint(joint: PlacedJoint, q: Any, actuator: Actuator) -> tuple[Any, dict[int, Any]]:

@@ -212,6 +212,7 @@ def bias_force(model: Model, q: Any, v: Any, f_ext: Any = None) -> Any:
 def gravity_force(model: Model, q: Any) -> Any:
     """Return the joint forces that balance gravity alone, (..., nv) [N m, N].
 
-    Springs do not act. Constrained loops are open and transmit nothing, as in `inverse_dynamics`.
+    Springs and tendons do not act. Constrained loops are open and transmit nothing, as in `inverse_dynamics`.
     """
-    return inverse.inverse_dynamics(hinge_tree(model, q, partition=True), np.zeros(model.nv), passive=False)
+    nodes = hinge_tree(model.without_body_loads(tendons_only=True), q, partition=True)
+    return inverse.inverse_dynamics(nodes, np.zeros(model.nv), passive=False)

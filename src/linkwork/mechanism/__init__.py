@@ -1,6 +1,7 @@
 """The parts of mechanisms, as frozen values: bodies, joints, frames, and loop constraints."""
 
 from linkwork.mechanism.attached import Actuator, ContactPair, Geometry, Keyframe, Named
+from linkwork.mechanism.body_loads import SpatialTendon, WeightCompensation
 from linkwork.mechanism.couplings import Coupling
 from linkwork.mechanism.implicit import ImplicitConstraint
 from linkwork.mechanism.loops import End, Loop, LoopConstraint
@@ -24,5 +25,7 @@ __all__ = [
     "Mechanism",
     "Named",
     "PlacedJoint",
+    "SpatialTendon",
+    "WeightCompensation",
     "path_to_ground",
 ]

@@ -29,6 +29,11 @@ def has_dynamics(actuator: Actuator) -> bool:
     return actuator.dynamics[0] != "none"
 
 
+def is_on_spatial_tendon(actuator: Actuator) -> bool:
+    """Return whether an actuator pulls a spatial tendon, its `target`."""
+    return actuator.transmission == "tendon" and not actuator.joints
+
+
 def unsupported_reason(actuator: Actuator, kinds: Mapping[str, Joint]) -> str:
     """Return the reason why the forces of an actuator are not computed, or "".
 
@@ -41,10 +46,8 @@ def unsupported_reason(actuator: Actuator, kinds: Mapping[str, Joint]) -> str:
         return f"{actuator.unread} has no counterpart"
     if actuator.transmission not in TRANSMISSIONS:
         return f"a transmission by {actuator.transmission!r} has no counterpart"
-    if actuator.transmission == "site":
+    if actuator.transmission == "site" or is_on_spatial_tendon(actuator):
         return ""
-    if actuator.transmission == "tendon" and not actuator.joints:
-        return "a spatial tendon has no counterpart"
     driven = [name for name, _ in actuator.joints] or [actuator.target]
     missing = next((name for name in driven if name not in kinds), None)
     if missing is not None:

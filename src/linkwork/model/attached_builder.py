@@ -1,15 +1,25 @@
-"""Builder of attached data: keyframes, actuators, shapes and contact pairs."""
+"""Builder of attached data: keyframes, actuators, tendons, shapes and contact pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.mechanism import GROUND, WORLD, Actuator, ContactPair, Geometry, Keyframe, Named, PlacedJoint
+from linkwork.mechanism import (
+    GROUND,
+    WORLD,
+    Actuator,
+    ContactPair,
+    Geometry,
+    Keyframe,
+    Named,
+    PlacedJoint,
+    SpatialTendon,
+)
 from linkwork.mechanism.attached import SHAPES
 from linkwork.mechanism.checks import check_name, checked_pose, numbers
 from linkwork.mechanism.names import did_you_mean
@@ -25,6 +35,7 @@ class AttachedBuilder:
         self._actuators: list[Actuator] = []
         self._geometries: list[Geometry] = []
         self._contact_pairs: list[ContactPair] = []
+        self._tendons: dict[str, _Tendon] = {}
 
     def add_keyframe(self, name: str, q: Mapping[str, Any], v: Mapping[str, Any] | None = None) -> Self:
         """Add a named state: coordinates and velocities by joint.
@@ -97,6 +108,87 @@ class AttachedBuilder:
         self._contact_pairs.append(pair)
         return self
 
+    def add_tendon(
+        self,
+        name: str,
+        points: Sequence[Any] = (),
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        rest: float | Sequence[float] = 0.0,
+        branches: Sequence[tuple[float, Sequence[Any]]] = (),
+    ) -> Self:
+        """Add a massless tendon along straight segments, with a spring and a damper.
+
+        Parameters
+        ----------
+        name : str
+            Name of the tendon.
+        points : sequence
+            At least two names of links or frames whose origins the tendon connects, or pairs of such a name
+            and a position in its frame [m].
+        stiffness, damping : float
+            Of its length [N/m, N s/m].
+        rest : float or (float, float)
+            Length at rest [m], or two lengths between which the spring is slack. A tendon that is shorter
+            than at rest pushes; (0, length) makes it only pull.
+        branches : sequence of (divisor, points)
+            Instead of `points`: branches behind pulleys, whose lengths are divided by a divisor.
+
+        Returns
+        -------
+        ModelBuilder
+
+        Raises
+        ------
+        ModelError
+            If the name is taken or an argument is invalid.
+        """
+        label = f"tendon {name!r}"
+        check_name("tendon", name)
+        if name in self._tendons:
+            raise ModelError(f"{label}: the name is already taken")
+        parts = [(1.0, points)] if not branches else [*branches]
+        if any(isinstance(branch, str) or len(branch) < 2 for _, branch in parts) or (branches and points):
+            raise ModelError(f"{label}: expected at least two points, or branches with two each")
+        (*values, low, high) = numbers(
+            f"{label}: stiffness, damping, rest", [stiffness, damping, *np.broadcast_to(rest, 2)], 4
+        )
+        divisors = numbers(f"{label}: divisors", [divisor for divisor, _ in parts], len(parts))
+        if min(values) < 0.0 or min(divisors) <= 0.0 or low > high:
+            raise ModelError(
+                f"{label}: expected stiffness and damping of at least 0, positive divisors and ascending "
+                f"lengths at rest, got {stiffness!r}, {damping!r}, {[*divisors]} and {rest!r}"
+            )
+        named = [
+            (divisor, [_point(label, point) for point in branch])
+            for divisor, (_, branch) in zip(divisors, parts)
+        ]
+        self._tendons[name] = _Tendon(named, values[0], values[1], (low, high))
+        return self
+
+    def _placed_tendons(self, poses: Mapping[str, tuple[int, Pose]]) -> tuple[SpatialTendon, ...]:
+        """Return the tendons with points on bodies."""
+        tendons = []
+        for name, tendon in self._tendons.items():
+            branches = []
+            for divisor, points in tendon.branches:
+                placed_points = []
+                for frame, position in points:
+                    if frame not in poses:
+                        problem = (
+                            f"tendon {name!r} is at {frame!r}, and there is no link or frame of that name"
+                        )
+                        raise ModelError(f"{problem}{did_you_mean(frame, poses)}")
+                    body, place = poses[frame]
+                    x, y, z = (float(each) for each in place.point(np.array(position)))
+                    placed_points.append((body, (x, y, z)))
+                branches.append((divisor, tuple(placed_points)))
+            tendons.append(
+                SpatialTendon(name, tuple(branches), tendon.stiffness, tendon.damping, tendon.rest)
+            )
+        return tuple(tendons)
+
     def _attached(
         self, joints: Sequence[PlacedJoint], poses: Mapping[str, tuple[int, Pose]]
     ) -> dict[str, Any]:
@@ -118,7 +210,23 @@ class AttachedBuilder:
             "actuators": tuple(self._actuators),
             "geometries": tuple(shapes),
             "contact_pairs": tuple(self._contact_pairs),
+            "tendons": self._placed_tendons(poses),
         }
+
+
+class _Tendon(NamedTuple):
+    """A tendon with the names of its points, by branch with divisor."""
+
+    branches: list[tuple[float, list[tuple[str, tuple[float, ...]]]]]
+    stiffness: float
+    damping: float
+    rest: tuple[float, float]
+
+
+def _point(label: str, point: Any) -> tuple[str, tuple[float, ...]]:
+    """Return a frame and a position in it, from a name or a pair of both."""
+    name, position = (point, (0.0, 0.0, 0.0)) if isinstance(point, str) else point
+    return name, numbers(f"{label}: position at {name!r}", position, 3)
 
 
 def _keyframe(

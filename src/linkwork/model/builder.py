@@ -117,6 +117,7 @@ class ModelBuilder(TreeBuilder, AttachedBuilder):
             constrained_loops,
             start=None if start is None else start_coordinates(layout.joints, start, attached["keyframes"]),
             tolerance=tolerance,
+            weight_compensations=self._weight_compensations(layout.bodies, layout.poses),
             **attached,
         )
         if embedded and not embed:

@@ -27,6 +27,7 @@ from linkwork.mechanism import (
     Named,
     PlacedJoint,
 )
+from linkwork.mechanism.body_loads import SpatialTendon, WeightCompensation
 from linkwork.mechanism.names import did_you_mean, printable
 from linkwork.mechanism.tree import MassProperties
 from linkwork.model.content import canonical
@@ -74,10 +75,13 @@ class ModelData:
     actuators: tuple[Actuator, ...] = field(default=(), repr=False)
     geometries: tuple[Geometry, ...] = field(default=(), repr=False)
     contact_pairs: tuple[ContactPair, ...] = field(default=(), repr=False)
+    weight_compensations: tuple[WeightCompensation, ...] = field(default=(), repr=False)  # by body
+    tendons: tuple[SpatialTendon, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         mechanics = ("bodies", "joints", "frames", "gravity", "notes", "embedded", "constrained_loops")
-        for word in (*mechanics, "actuators", "geometries", "contact_pairs"):
+        attached = ("actuators", "geometries", "contact_pairs", "weight_compensations", "tendons")
+        for word in (*mechanics, *attached):
             set_frozen(self, word, tuple(getattr(self, word)))
         set_frozen(self, "keyframes", Named(self.keyframes))
         set_frozen(
@@ -133,6 +137,11 @@ class ModelData:
     def is_flexible(self) -> bool:
         """True if any body is flexible."""
         return any(joint.kind.elastic for joint in self.joints)
+
+    @cached_property
+    def has_body_loads(self) -> bool:
+        """True if weights are compensated, or spatial tendons have springs or dampers."""
+        return bool(self.weight_compensations) or any(tendon.acts for tendon in self.tendons)
 
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
@@ -224,6 +233,7 @@ class ModelData:
             () if self.start is None and self.tolerance is None else (self.start, self.tolerance)
         )
         partition = (self.partition,) if self.partition else ()
+        loads = (self.weight_compensations, self.tendons)
         return (
             self.name,
             self.bodies,
@@ -233,6 +243,7 @@ class ModelData:
             *loops,
             *closure_options,
             *partition,
+            *(loads if any(loads) else ()),
         )
 
     @cached_property

@@ -329,7 +329,17 @@ class Model(ModelData):
             replace(j, kind=j.kind.without_elasticity(), damping=(0.0,) * j.nv, stiffness=(0.0,) * j.nv)
             for j in self.joints
         )
-        model = replace(self, joints=free, gravity=(0.0, 0.0, 0.0), kernels={})
+        model = replace(self.without_body_loads(), joints=free, gravity=(0.0, 0.0, 0.0), kernels={})
+        set_frozen(model, "clusters_override", self.clusters_override)
+        set_frozen(model, "clusters", self.clusters)  # unchanged, and expensive to compute
+        return model
+
+    def without_body_loads(self, *, tendons_only: bool = False) -> Model:
+        """Return a copy without spatial tendons and, unless `tendons_only`, without compensated weights."""
+        if not (self.tendons if tendons_only else self.has_body_loads or self.tendons):
+            return self
+        compensations = self.weight_compensations if tendons_only else ()
+        model = replace(self, tendons=(), weight_compensations=compensations, kernels={})
         set_frozen(model, "clusters_override", self.clusters_override)
         set_frozen(model, "clusters", self.clusters)  # unchanged, and expensive to compute
         return model

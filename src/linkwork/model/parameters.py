@@ -301,8 +301,14 @@ def _bodies(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
     changed = sorted({k for table in of for k in table.replaced})
     bodies = list(model.bodies)
     inputs = {}
+    fixed = {each.body for each in model.weight_compensations if each.mass is not None}
     for k in changed:
         body = bodies[k]
+        if k in fixed:
+            raise ModelError(
+                f"body {body.name!r}: mass, center and inertia cannot be changed: its links have different "
+                "gravity_scale"
+            )
 
         def entry(kind: str, nominal: Any, k: int = k) -> Any:
             return tables[kind].entries[k] if kind in tables and k in tables[kind].replaced else nominal

@@ -25,7 +25,7 @@ OF_INERTIAS = ("the principal moment", "moment of inertia is not symmetric", "kg
 def report(model: ModelData) -> str:
     """Return a summary: sizes, a table of joints and bodies, clusters, frames, and everything unusual."""
     lines = [headline(model), "", *_table(model, [body.name for body in model.bodies])]
-    lines += [*cluster_lines(model), *frame_lines(model), *actuator_lines(model)]
+    lines += [*cluster_lines(model), *frame_lines(model), *load_lines(model), *actuator_lines(model)]
     lines += [*(line for section in SECTIONS for line in resolve(section)(model))]
     unusual = [*unusual_parts(model), *merge_similar(model.notes)]
     lines += ["", "unusual:" if unusual else "nothing unusual", *(f"  {line}" for line in unusual)]
@@ -96,6 +96,22 @@ def cluster_lines(model: ModelData) -> list[str]:
     rotors = [model.bodies[k].name for k in find_rotors(model)]
     if rotors:
         lines += _wrapped(f"  {count(len(rotors), 'rotor')}, balanced about their spin axes: ", rotors)
+    return lines
+
+
+def load_lines(model: ModelData) -> list[str]:
+    """Return the bodies with compensated weights and the spatial tendons, after an empty line."""
+    names = []
+    for each in model.weight_compensations:
+        name = model.bodies[each.body].name
+        scale = "in part" if each.mass is not None else f"times {1.0 - each.fraction:g}"
+        names.append(f"{name} ({scale})")
+    lines = ["", *_wrapped("gravity acts on some bodies less or more: ", names)] if names else []
+    if model.tendons:
+        called = [
+            tendon.name if tendon.acts else f"{tendon.name} (without force)" for tendon in model.tendons
+        ]
+        lines += ["", *_wrapped(f"{count(len(called), 'spatial tendon')}: ", called)]
     return lines
 
 

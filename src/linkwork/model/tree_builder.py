@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.flexible.body import FlexibleBody
 from linkwork.joints import Joint
-from linkwork.mechanism import GROUND, WORLD, PlacedJoint
+from linkwork.mechanism import GROUND, WORLD, Body, PlacedJoint, WeightCompensation
 from linkwork.mechanism.checks import check_name, checked_pose, frozen_joint, numbers
 from linkwork.mechanism.names import join_names
 from linkwork.model.flexible_links import FlexibleLinks
 from linkwork.model.joint_properties import check_properties, property_values
 from linkwork.model.loop_builder import LoopBuilder
 from linkwork.model.loop_joints import LoopJoint
+from linkwork.model.weights import of_scaled_links
 from linkwork.spatial import Inertia, Pose, physical_problems
 from linkwork.spatial.constants import reals
 
@@ -29,6 +31,8 @@ class TreeBuilder(LoopBuilder):
         self.notes: list[str] = []  # remarks of file readers for the model's report
         self._frames: dict[str, tuple[str, Pose]] = {}  # link and pose, by frame
         self._flexible: dict[str, FlexibleBody] = {}
+        self._gravity_scales: dict[str, float] = {}  # by link, of those that are not 1
+        self._compensations: dict[str, WeightCompensation] = {}  # of whole bodies, by link
 
     def add_body(
         self,
@@ -39,6 +43,7 @@ class TreeBuilder(LoopBuilder):
         inertia: Any = (0.0, 0.0, 0.0),
         check: bool | None = True,
         flexible: FlexibleBody | None = None,
+        gravity_scale: float = 1.0,
     ) -> Self:
         """Add a rigid or flexible link.
 
@@ -58,6 +63,8 @@ class TreeBuilder(LoopBuilder):
         flexible : FlexibleBody, optional
             A flexible body of `linkwork.flexible`, which has its own mass. Joints, loops and frames on it
             move with its modes; the modal coordinates belong to a joint named "<name>.modes".
+        gravity_scale : float
+            Factor of its weight: 0 where gravity does not act or is compensated. Rigid links only.
 
         Returns
         -------
@@ -69,6 +76,8 @@ class TreeBuilder(LoopBuilder):
             If the name is taken, or the inertia is invalid.
         """
         if flexible is not None:
+            if gravity_scale != 1.0:
+                raise ModelError(f"body {name!r}: gravity_scale: expected 1 for a flexible body")
             return self._add_flexible(name, flexible, (mass, *center, *np.ravel(inertia)))
         check_name("body", name)
         assert name is not None
@@ -87,7 +96,47 @@ class TreeBuilder(LoopBuilder):
         if problems and (check or not np.isfinite([mass_, *moment.ravel()]).all()):
             raise ModelError(f"{label}: {'; '.join(problems)}")
         self.notes += [f"{label}: {problem}" for problem in problems]
+        (scale,) = numbers(f"{label}: gravity_scale", [gravity_scale], 1)
+        if scale != 1.0:
+            self._gravity_scales[name] = scale
         self._links[name] = Inertia.rigid(mass_, center_, 0.5 * (moment + moment.T))
+        return self
+
+    def compensate_weight(
+        self,
+        link: str,
+        *,
+        fraction: float = 1.0,
+        mass: float | None = None,
+        first_moment: Sequence[float] = (0.0, 0.0, 0.0),
+    ) -> Self:
+        """Compensate a part of the weight of the body that contains a link.
+
+        Parameters
+        ----------
+        link : str
+            First link of the body.
+        fraction : float
+            Compensated part of the weight of the whole body.
+        mass, first_moment : float and sequence of float, shape (3,), optional
+            Instead of `fraction`: mass [kg] and first moment [kg m] in the frame of the body on which gravity
+            does not act.
+
+        Returns
+        -------
+        ModelBuilder
+
+        See Also
+        --------
+        add_body : `gravity_scale` of single links.
+        """
+        label = f"weight of link {link!r}"
+        part, *moment = numbers(label, [fraction if mass is None else mass, *first_moment], 4)
+        self._compensations[link] = (
+            WeightCompensation(GROUND, part)
+            if mass is None
+            else WeightCompensation(GROUND, mass=part, first_moment=tuple(moment))
+        )
         return self
 
     def _add_flexible(self, name: str | None, flexible: FlexibleBody, rigid: Sequence[float]) -> Self:
@@ -277,6 +326,17 @@ class TreeBuilder(LoopBuilder):
                         f"{name!r}: the name is reserved for a part of the flexible body {link!r}"
                     )
         return flexible_links
+
+    def _weight_compensations(
+        self, bodies: Sequence[Body], poses: Mapping[str, tuple[int, Pose]]
+    ) -> tuple[WeightCompensation, ...]:
+        """Return the compensated weights of bodies, in order."""
+        compensations = of_scaled_links(bodies, poses, self._links, self._gravity_scales)
+        for link, compensation in self._compensations.items():
+            if link not in poses or poses[link][0] == GROUND:
+                raise ModelError(f"weight of link {link!r}{self._no_link(link)}")
+            compensations.append(replace(compensation, body=poses[link][0]))
+        return tuple(sorted(compensations, key=lambda each: each.body))
 
     def _children(self) -> dict[str, list[str]]:
         """Return the child joints of each link."""

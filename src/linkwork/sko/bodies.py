@@ -65,8 +65,8 @@ class BodyDescription(NamedTuple):
 class RigidBody(BodyMotion):
     """A rigid body in motion: its inertia with that of rotors on it, and the forces of its motion.
 
-    `f_ext` is the external force [m, f] in the axes of the body frame, (6,), or None. `carries` returns the
-    rotors on it, and is called only for forces and inertias.
+    `external` returns the force on it [m, f] in the axes of the body frame, (6,), or None. `carries` returns
+    the rotors on it. Both are called only for forces and inertias.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class RigidBody(BodyMotion):
         share: Callable[[], Share],
         dy: np.ndarray | None,
         description: BodyDescription,
-        f_ext: np.ndarray | None,
+        external: Callable[[], np.ndarray | None] | None,
         carries: Callable[[], Sequence[RigidBody]],
     ) -> None:
         super().__init__(on, state, v, share, dy)
-        self._f_ext = f_ext
+        self._external = external
         self._carries = carries
         self.rigid = description.inertia
         self.rotor = description.rotor
@@ -106,15 +106,17 @@ class RigidBody(BodyMotion):
     @cached_property
     def external_force(self) -> np.ndarray | None:
         """The external force on this body without rotors, in the axes of its description, (6,)."""
-        return None if self._f_ext is None else self.C.inverse().gather(self._f_ext)
+        force = None if self._external is None else self._external()
+        return None if force is None else self.C.inverse().gather(force)
 
     @cached_property
     def load(self) -> np.ndarray | None:
         """The external force on the body and on geared rotors that it carries, which have no rows."""
         total: Any = self.external_force
-        for rotor in self._carries() if total is not None else ():
+        for rotor in self._carries() if self._external is not None else ():
             if rotor.rotor and rotor.rotor.geared and rotor.external_force is not None:
-                total = total + rotor.X.gather(rotor.external_force)
+                force = rotor.X.gather(rotor.external_force)
+                total = force if total is None else total + force
         return total
 
     @cached_property

@@ -19,6 +19,7 @@ from linkwork.mechanism import GROUND, Frame
 from linkwork.model import Model
 from linkwork.model.partition import JOINED
 from linkwork.sko.bodies import BodyDescription, RigidBody
+from linkwork.sko.body_loads import BodyLoads
 from linkwork.sko.cluster import ClusterNode, HingeClusterNode
 from linkwork.sko.contracts import GroundNode, HingeNode, NodeState
 from linkwork.sko.flexible import (
@@ -123,7 +124,9 @@ class ModelTree(TreeState[N_co]):
         self._joints = model.joints if unit == 1.0 else [joint.times(1.0 / unit) for joint in model.joints]
         self._f_ext = f_ext if f_ext is None or unit == 1.0 else f_ext * (1.0 / unit)
         self._all_bodies = all_bodies
-        self._rotor_rows = f_ext is None and not all_bodies
+        self._unit = unit
+        self.has_loads = f_ext is not None or model.has_body_loads
+        self._rotor_rows = not self.has_loads and not all_bodies
         v = np.zeros(model.nv) if v is None else v
         self._rotors: dict[int, list[int]] = {}  # on each body
         for k, each in enumerate(self._descriptions):
@@ -139,6 +142,7 @@ class ModelTree(TreeState[N_co]):
                 below = below.below
         self.below = Ground()
         self.bodies: dict[int, RigidBody] = {}
+        self.loads = BodyLoads(model, self.bodies, self.below) if model.has_body_loads else None
         self._node_of: dict[Any, Any] = {}
         self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
         self._partition = partition or {}
@@ -172,13 +176,22 @@ class ModelTree(TreeState[N_co]):
         share: Callable[[], Share],
         dy: np.ndarray | None,
     ) -> RigidBody:
-        load = None if self._f_ext is None else self._f_ext[k]
+        load = partial(self._load, k) if self.has_loads else None
         kind = RigidBody if self._descriptions[k].deformation is None else DeformedBody
         body = kind(
             on, state, v, share, dy, self._descriptions[k], load, partial(self._of, self._rotors.get(k, ()))
         )
         self.bodies[k] = body
         return body
+
+    def _load(self, k: int) -> np.ndarray | None:
+        """Return the force [m, f] on a body in its own frame, (6,), or None."""
+        load: Any = None if self.loads is None else self.loads.on(k)
+        if load is not None and self._unit != 1.0:
+            load = load * (1.0 / self._unit)
+        if self._f_ext is None:
+            return load
+        return self._f_ext[k] if load is None else self._f_ext[k] + load
 
     def _of(self, bodies: Sequence[int]) -> list[RigidBody]:
         return [self.bodies[k] for k in bodies]
@@ -263,7 +276,7 @@ class ModelTree(TreeState[N_co]):
         if not groups or isinstance(groups[0], Joint):
             return node
         if groups == JOINED:
-            if self._f_ext is not None:  # a force on the massless body has no row in the joined node
+            if self.has_loads:  # a force on the massless body has no row in the joined node
                 return node
             self._gone.append(node.parent)
             return joined(node.parent, node)

@@ -25,6 +25,7 @@ import numpy as np
 
 from linkwork.algorithms.contact.free_flight import is_single_body
 from linkwork.algorithms.newton import tolerance
+from linkwork.algorithms.tree.energy import compensated_energy
 from linkwork.algorithms.tree.kinematics import node_velocities
 from linkwork.algorithms.tree.mass_matrix import CompositeInertias
 from linkwork.compiler.ir.functions import absolute, maximum, sqrt, where
@@ -83,6 +84,8 @@ def _floats(model: Model, root: PlacedJoint) -> bool:
     loop.
     """
     joint = model.nominal.joints[root.child]
+    if model.has_body_loads:  # which may take momentum
+        return False
     passive = any(np.ravel(joint.armature)) or any(np.ravel(joint.damping))
     alone = any(cluster.bodies == (root.child,) and not cluster.constraints for cluster in model.clusters)
     return isinstance(root.kind, Free) and alone and not passive
@@ -96,6 +99,7 @@ def _connected(model: Model) -> list[set[int]]:
     links += [
         set(constraint.bodies(model.nominal)) - {GROUND} for constraint in loop_constraints(model.nominal)
     ]
+    links += [set(tendon.bodies) - {GROUND} for tendon in model.tendons if tendon.acts]
     for link in links:
         joined = [group for group in groups if group & link]
         groups = [group for group in groups if not group & link] + [link.union(*joined)]
@@ -163,6 +167,16 @@ def potentials(mechanisms: Sequence[Mechanism], nodes: ModelTree[Any]) -> list[A
         g[k], u[k] = k.X.R.T @ g[k.on], u[k.on] - g[k.on] @ k.X.p
         if (n := of.get(index)) is not None:
             result[n] = result[n] + k.M.mass * u[k] - g[k] @ k.M.h + k.spring_energy
+    for compensation in nodes.model.weight_compensations:
+        if (n := of.get(compensation.body)) is not None:
+            result[n] = result[n] - compensated_energy(nodes, compensation, g, u)
+    loads = nodes.loads
+    if loads is None:
+        return result
+    for tendon in loads.tendons:
+        n = next((of[body] for body in tendon.bodies if body in of), -1)
+        if n >= 0:
+            result[n] = result[n] + loads.spring_energy(tendon)
     return result
 
 

@@ -63,7 +63,8 @@ def is_single_body(model: Model, joint: PlacedJoint) -> bool:
     carries = any(other.parent == joint.child for other in nominal.joints)
     held = any(joint.child in constraint.bodies(nominal) for constraint in loop_constraints(nominal))
     armature = any(x != 0.0 for x in np.ravel(nominal.joints[joint.child].armature))
-    return joint.parent == GROUND and not (carries or held or armature)
+    pulled = any(joint.child in tendon.bodies for tendon in nominal.tendons if tendon.acts)
+    return joint.parent == GROUND and not (carries or held or armature or pulled)
 
 
 def _turning_joint(model: Model, joint: PlacedJoint, v_slice: slice) -> TurningJoint:

@@ -190,7 +190,7 @@ def of_inverse_dynamics(
     `differentiate` returns the Jacobian of a function of an array, `along` its products with directions,
     which are columns.
     """
-    if isinstance(model, Tree) or model.is_flexible:
+    if isinstance(model, Tree) or model.is_flexible or model.has_body_loads:
         return _as_computed(model, q, v, a, f_ext, differentiate, along)
     if not model.embedded:
         return inverse_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), a, differentiate)
@@ -203,7 +203,7 @@ def of_inverse_dynamics_apart(
     """Return the derivatives without the parts M dA of free bodies in no loop, and these parts, by their
     first velocity.
     """
-    if model.is_flexible:
+    if model.is_flexible or model.has_body_loads:
         return _as_computed(model, q, v, a, f_ext, differentiate, along), {}
     if model.embedded:
         free = dict[int, Changes]()
@@ -218,7 +218,7 @@ def of_forward_dynamics(
     model: Model, q: Any, v: Any, tau: Any, f_ext: Any, differentiate: Differentiate, along: Along
 ) -> Derivatives:
     """Return the derivatives of forward dynamics of any model whose loops are all embedded."""
-    differs = isinstance(model, Tree) or model.is_flexible
+    differs = isinstance(model, Tree) or model.is_flexible or model.has_body_loads
     if not differs and not model.embedded:
         return forward_dynamics_derivatives(tree_of_bodies(model, q, v, f_ext), tau, differentiate)
     nodes = hinge_tree(model, q, v, f_ext)
@@ -236,7 +236,7 @@ def _as_computed(
     """Return the derivatives of inverse dynamics, instruction by instruction: of nodes whose inertia may
     depend on q.
 
-    Such are flexible bodies, and custom nodes, whose q changes by v.
+    Such are flexible bodies, and custom nodes, whose q changes by v; and bodies whose forces depend on q.
     """
 
     def force(q: Any, v: Any) -> np.ndarray:
@@ -360,6 +360,7 @@ def _of_bias_force(model: Model, q: Any, v: Any, differentiate: Differentiate) -
     and adds nothing to h.
     """
     still = np.zeros(model.nv)
+    model = model.without_body_loads()
     half = (
         0.5 * differentiate(lambda x: inverse_dynamics(hinge_tree(model, q, x), still, passive=False), v)[1]
     )

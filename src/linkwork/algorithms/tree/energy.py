@@ -9,6 +9,8 @@ import numpy as np
 from linkwork.algorithms.tree.inverse_dynamics import accelerations
 from linkwork.algorithms.tree.kinematics import body_frames, node_velocities
 from linkwork.algorithms.tree.mass_matrix import CompositeInertias
+from linkwork.mechanism.body_loads import WeightCompensation
+from linkwork.sko.body_loads import compensated_mass
 from linkwork.sko.contracts import HingeNode, NodeState
 from linkwork.sko.tree import ModelTree, TreeState
 from linkwork.spatial import cross
@@ -31,7 +33,24 @@ def potential_energy(nodes: ModelTree[NodeState]) -> Any:
     for k in nodes.bodies.values():
         g[k], u[k] = k.X.R.T @ g[k.on], u[k.on] - g[k.on] @ k.X.p
         total = total + k.M.mass * u[k] - g[k] @ k.M.h + k.spring_energy
+    if nodes.loads is not None:
+        for compensation in nodes.model.weight_compensations:
+            total = total - compensated_energy(nodes, compensation, g, u)
+        total = total + nodes.loads.energy()
     return total
+
+
+def compensated_energy(
+    nodes: ModelTree[Any], compensation: WeightCompensation, g: dict[Any, np.ndarray], u: dict[Any, Any]
+) -> Any:
+    """Return the potential energy of the compensated weight of a body [J].
+
+    `g` is gravity in the axes of every body, `u` the potential of one kilogram at its origin.
+    """
+    k = nodes.bodies[compensation.body]
+    mass, h = compensated_mass(compensation, nodes.model.bodies[compensation.body].inertia)
+    own = k.C.inverse()  # the body frame in that of its description
+    return mass * (u[k] - g[k] @ own.p) - g[k] @ (own.R @ h)
 
 
 def first_moment(nodes: ModelTree[NodeState]) -> np.ndarray:

@@ -15,6 +15,8 @@ import numpy as np
 from linkwork.algorithms.loops.closing import spanning_acceleration, spanning_velocity
 from linkwork.algorithms.tree.inverse_dynamics import accelerations
 from linkwork.algorithms.tree.kinematics import node_velocities
+from linkwork.errors import ModelError
+from linkwork.model import Model
 from linkwork.sko.pick_offs import PickOff
 from linkwork.sko.prepare.frames import without_lumping
 from linkwork.sko.tree import ModelTree, model_tree
@@ -87,14 +89,17 @@ def all_bodies(nodes: ModelTree[Any]) -> ModelTree[Any]:
 
 def inverse_dynamics_regressor(nodes: ModelTree[Any], ddy: np.ndarray) -> np.ndarray:
     """Return Y with T = Y π for ÿ, (nv, 10 bodies), without armatures, springs and dampers."""
-    bodies = all_bodies(nodes)
+    bodies: Any = all_bodies(nodes)
+    fractions = compensated_fractions(nodes.model)
     alpha = accelerations(bodies, spanning_acceleration(nodes, ddy))
     Y = np.zeros((nodes.nv, PARAMETERS * len(bodies.bodies)), dtype=object)
     for k, (dofs, J) in body_jacobians(nodes, bodies).items():
         pick = _own_frame(bodies, k)
-        A = body_regressor(
-            product(pick.place.R.T, bodies.bodies[k].w), pick.motion(alpha[pick.node]) + pick.bias
-        )
+        acceleration = pick.motion(alpha[pick.node]) + pick.bias
+        if k in fractions:  # less acceleration against gravity
+            g = product(pick.place.R.T, bodies.loads.gravity_in(bodies.bodies[k]))
+            acceleration = np.array([*acceleration[:3], *(acceleration[3:] + fractions[k] * g)], dtype=object)
+        A = body_regressor(product(pick.place.R.T, bodies.bodies[k].w), acceleration)
         Y[dofs, PARAMETERS * k : PARAMETERS * (k + 1)] = product(pick.motion(J).T, A)
     return Y
 
@@ -102,6 +107,7 @@ def inverse_dynamics_regressor(nodes: ModelTree[Any], ddy: np.ndarray) -> np.nda
 def energy_regressor(nodes: ModelTree[Any]) -> np.ndarray:
     """Return the row, (10 bodies,), whose product with π is the energy (Gautier and Khalil 1988)."""
     bodies = all_bodies(nodes)
+    fractions = compensated_fractions(nodes.model)
     V = node_velocities(bodies, spanning_velocity(nodes))
     g: dict[Any, np.ndarray] = {bodies.below: np.array(bodies.model.gravity)}  # gravity in every body's axes
     u: dict[Any, Any] = {bodies.below: 0.0}  # the potential of one kilogram at every body's origin
@@ -114,12 +120,26 @@ def energy_regressor(nodes: ModelTree[Any]) -> np.ndarray:
         w = twist[:3]
         v = twist[3:]
         height = u[body] - g[body] @ pick.place.p
+        if k in fractions:
+            gravity = (1.0 - fractions[k]) * gravity
+            height = (1.0 - fractions[k]) * height
         row[PARAMETERS * k : PARAMETERS * (k + 1)] = [
             0.5 * product(v, v) + height,
             *(cross(v, w) - gravity),
             *(0.5 * product(w, moment_map(w))),
         ]
     return row
+
+
+def compensated_fractions(model: Model) -> dict[int, float]:
+    """Return the compensated part of the weight by body; raise if it does not depend on the parameters."""
+    fixed = [model.bodies[each.body].name for each in model.weight_compensations if each.mass is not None]
+    if fixed:
+        raise ModelError(
+            f"regressors: forces are not linear in the parameters of body {fixed[0]!r}, whose links have "
+            "different gravity_scale"
+        )
+    return {each.body: each.fraction for each in model.weight_compensations}
 
 
 def _own_frame(bodies: ModelTree[Any], k: int) -> PickOff:

@@ -1,0 +1,47 @@
+"""Forces that depend on the poses and velocities of bodies: compensated weights and spatial tendons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Point = tuple[int, tuple[float, float, float]]  # a body or GROUND, and a point in its frame [m]
+
+
+@dataclass(frozen=True)
+class WeightCompensation:
+    """A force at the centre of mass of body `body` against a part of its weight, in the world's axes.
+
+    `fraction` of the weight is compensated, whatever the body's mass is; or that of `mass` [kg] with first
+    moment `first_moment` [kg m] in the body frame, if its links differ.
+    """
+
+    body: int
+    fraction: float = 1.0
+    mass: float | None = None
+    first_moment: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class SpatialTendon:
+    """A massless string along straight segments between points of bodies, with a spring and a damper.
+
+    Its length is the sum of the lengths of its `branches`, each divided by a divisor (of pulleys). The
+    tension is `stiffness` [N/m] times what the length exceeds `rest[1]`, or is less than `rest[0]` [m], plus
+    `damping` [N s/m] times the rate of the length. Negative tension pushes.
+    """
+
+    name: str
+    branches: tuple[tuple[float, tuple[Point, ...]], ...]
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def bodies(self) -> tuple[int, ...]:
+        """The bodies of its points, GROUND included."""
+        return tuple(dict.fromkeys(body for _, points in self.branches for body, _ in points))
+
+    @property
+    def acts(self) -> bool:
+        """True if it has a spring or a damper."""
+        return bool(self.stiffness or self.damping)
