@@ -624,7 +624,7 @@ def test_the_report() -> None:
         "on base: cover", "on world: plate", "on arm: tool", "3 frames besides those of the bodies",
         "joint 'j3' moves no mass: forward dynamics has no answer", "body 'light' can move and has no mass",
         "body 'arm' is a point mass: its moment of inertia is zero", "joint 'j2' has equal lower and upper limits",
-        "joint 'j2' has dry friction, which acts in steps with contact only", "body 'odd': the mass -1 kg is negative",
+        "joint 'j2' has dry friction, which acts in time steps only", "body 'odd': the mass -1 kg is negative",
     ):  # fmt: skip
         assert words in report, f"{words!r} is not in:\n{report}"
     rows = {line.split()[1]: line.split() for line in report.splitlines() if re.match(r"\d", line)}

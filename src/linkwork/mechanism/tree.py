@@ -77,7 +77,7 @@ class PlacedJoint:
 
     `place` is the joint's frame in the parent body; with neutral coordinates the child body's frame coincides
     with it. The tuples have one number for each velocity: `damping` [N m s/rad or N s/m], `friction` (dry, in
-    steps with contact) [N m or N], `stiffness` [N m/rad or N/m] around the neutral coordinates moved by
+    time steps) [N m or N], `stiffness` [N m/rad or N/m] around the neutral coordinates moved by
     `rest`, `armature` [kg m² or kg], and the limits `max_velocity` and `max_effort`; `lower` and `upper` have
     one for each coordinate.
     """

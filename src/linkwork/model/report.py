@@ -201,7 +201,7 @@ def unusual_parts(model: ModelData) -> list[str]:
         ("body", points, "is a point mass: its", "are point masses: their", " moment of inertia is zero"),
         ("joint", stiff, "has equal lower and upper limits", "have equal lower and upper limits", ""),
         ("joint", rubbing, "has dry friction", "have dry friction",
-            ", which acts in steps with contact only"),
+            ", which acts in time steps only"),
     ]  # fmt: skip
     return [_of_all(*kind) for kind in kinds if kind[1]]
 
