@@ -22,11 +22,13 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.algorithms.loops import closing
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.formats import mjcf_child, mjcf_document
 from linkwork.formats.mjcf_names import body_names, joint_names
 from linkwork.formats.mjcf_process import Compiled, CompilerError
 from linkwork.mechanism.actuator_laws import unsupported_reason
+from linkwork.sko.prepare.trees import tree
 from random_mjcf import mjcf_folder
 from random_sdf import Motion, sdf
 from random_urdf import urdf
@@ -41,6 +43,13 @@ except ImportError:  # checks that need them are skipped
 def value(function: Any, model: lw.Model, *args: Any, **options: Any) -> np.ndarray:
     """Return what a function means, over plain floats: sooner than a kernel."""
     return np.array(function.body(model, *args, **function.normalize_options(model, options)), dtype=float)
+
+
+def spanning_map(model: lw.Model, q: Any) -> np.ndarray:
+    """Return G, (nv_spanning, nv): spanning velocities of unit independent velocities."""
+    prepared = tree(model, q)
+    units = np.eye(sum(joint.nv for joint in model.joints))
+    return np.array([closing.independent_force(prepared, unit) for unit in units], dtype=float)
 
 
 def close(found: Any, expected: Any, told: str, tolerance: float = 1e-10) -> None:
@@ -146,8 +155,7 @@ def dynamics_differ(
     states = lw.interop.mujoco.States(model, theirs)
     select = _their_velocities(model)
     v_s, a_s = (value(lw.spanning_velocity, model, q, v), value(lw.spanning_acceleration, model, q, v, a))
-    G = np.array([value(lw.spanning_velocity, model, q, unit) for unit in np.eye(model.nv)]).T
-    G = G.reshape(len(v_s), model.nv)[select]
+    G = spanning_map(model, q)[select]
     data.qpos[:] = states.q_to(q)
     data.qvel[:] = states.v_to(q, v_s[select])
     data.qacc[:] = qacc = states.a_to(q, v_s[select], a_s[select])
@@ -177,7 +185,7 @@ def _compare_keyframes(model: lw.Model, theirs: Any, told: str) -> None:
     states = lw.interop.mujoco.States(model, theirs)
     select = _their_velocities(model)
     for k in range(theirs.nkey):
-        key = model.keyframes[theirs.key(k).name]
+        key = model.keyframes[theirs.key(k).name or f"key{k}"]
         close(states.q_to(key.q), theirs.key_qpos[k], told)
         close(states.v_to(key.q, key.v[select]), theirs.key_qvel[k], told)
 
@@ -199,12 +207,15 @@ def _their_velocities(model: lw.Model) -> list[int]:
 def _compare_places(model: lw.Model, q: Any, theirs: Any, data: Any, told: str) -> None:
     """Compare poses of bodies, sites and shapes."""
     bodies = body_names([theirs.body(k).name for k in range(theirs.nbody)])[1:]
+    if not bodies:
+        return
     poses = value(lw.frame_pose, model, q, frame=bodies)
     expected = np.tile(np.eye(4), (len(bodies), 1, 1))
     expected[:, :3, :3] = data.xmat[1:].reshape(-1, 3, 3)
     expected[:, :3, 3] = data.xpos[1:]
     close(poses, expected, told)
     sites = [theirs.site(k).name for k in range(theirs.nsite)]
+    sites = [f"{name}_site" if name in bodies else name for name in sites]
     named = [k for k, name in enumerate(sites) if name and name in {frame.name for frame in model.frames}]
     if named:
         poses = value(lw.frame_pose, model, q, frame=[sites[k] for k in named])
@@ -215,11 +226,13 @@ def _compare_places(model: lw.Model, q: Any, theirs: Any, data: Any, told: str) 
     for k, shape in enumerate(
         model.geometries.values() if hasattr(model.geometries, "values") else model.geometries
     ):
-        if theirs.geom_type[k] == mujoco.mjtGeom.mjGEOM_MESH:
+        if theirs.geom_type[k] == mujoco.mjtGeom.mjGEOM_MESH or theirs.geom_dataid[k] >= 0:
             continue
         name = bodies[theirs.geom_bodyid[k] - 1] if theirs.geom_bodyid[k] else None
         body = model.bodies[shape.body].name if shape.body >= 0 else None
-        T = np.eye(4) if body is None else everywhere.get(body, value(lw.frame_pose, model, q, frame=body))
+        T = np.eye(4)
+        if body is not None:
+            T = everywhere[body] if body in everywhere else value(lw.frame_pose, model, q, frame=body)
         R = T[:3, :3] @ shape.place.R
         close(R, data.geom_xmat[k].reshape(3, 3), f"geom {k} of {name}: {told}")
         close(T[:3, 3] + T[:3, :3] @ shape.place.p, data.geom_xpos[k], f"geom {k} of {name}: {told}")
@@ -287,7 +300,7 @@ def check_urdf(text: str) -> str:
         data = theirs.createData()
         a = rng.normal(size=model.nv)
         v_s, a_s = value(lw.spanning_velocity, model, q, v), value(lw.spanning_acceleration, model, q, v, a)
-        G = np.array([value(lw.spanning_velocity, model, q, unit) for unit in np.eye(model.nv)]).T
+        G = spanning_map(model, q)
         there = states.q_to(q), states.v_to(v_s), states.v_to(a_s)
         M = np.array(pin.crba(theirs, data, there[0]))
         M = states.matrix_from(np.triu(M) + np.triu(M, 1).T)
@@ -393,8 +406,7 @@ def check_sdf(made: tuple[dict[str, str], Motion]) -> str:
     M, tau, starts = motion.dynamics(by_name, *given)
     order = [start for name, start in starts.items() for start in range(start, start + steps[name].size)]
     here = [column for name in starts for column in parts[name]]
-    G = np.array([value(lw.spanning_velocity, model, q, unit) for unit in np.eye(model.nv)]).T
-    G = G.reshape(len(v_s), model.nv)[here]
+    G = spanning_map(model, q)[here]
     close(value(lw.mass_matrix, model, q), G.T @ M[np.ix_(order, order)] @ G, told)
     size = 1e-10 * (np.abs(M).max() * (1.0 + np.abs(a_s).max() + np.abs(v_s).max() ** 2) + np.abs(tau).max())
     np.testing.assert_allclose(
