@@ -69,16 +69,17 @@ plugin                              noted =plugin
 @solref @solimp                     differs ; {SOFT}
 """,
     "tendon": f"""
-@name @class                        supported ; fixed tendons are in equalities and actuators
-@stiffness @damping @frictionloss @armature @range @limited supported ; reported of spatial tendons
-@springlength                       supported ; reported where the spring is slack between two lengths
+@name @class                        supported ; spatial ones around geoms are reported
+@stiffness @damping                 supported
+@frictionloss @armature @range @limited supported ; reported of spatial tendons
+@springlength                       supported ; reported of fixed tendons that are slack between two lengths
 @springyield                        noted
 @actuatorfrcrange @actuatorfrclimited reported
 @margin @solreflimit @solimplimit @solreffriction @solimpfriction ignored ; {SOFT}
 @group @user @width @rgba @material ignored
 joint                               supported
   @joint @coef                      supported
-site geom pulley                    ignored **
+site geom pulley                    supported **
 """,
     "actuator": """
 @name @class @joint @jointinparent @tendon @site @body @slidersite supported ; lw.Controls lets it act
@@ -90,7 +91,7 @@ site geom pulley                    ignored **
 @ki @gain @motorconst @resistance @nominal @saturation @inductance ignored ; noted with the type
 @cogging @controller @lugre @thermal @imax @slewmax @posrange ignored ; noted with the type
 @armature                           supported ; reported of spatial tendons
-@damping                            supported ; of joints of one coordinate and fixed tendons
+@damping                            supported ; of joints of one coordinate and tendons
 @actearly @actdim @delay @refsite   noted
 @nsample @interp @input @velrange @ffrange reported ; not kept
 @cranksite @cranklength             ignored ; noted with the transmission
@@ -104,7 +105,7 @@ config                              noted **
 @pos @quat @axisangle @euler @xyaxes @zaxis supported
 @count @sep @offset                 supported ; of <replicate>
 @mocap                              noted ; it is held where the file places it
-@gravcomp                           noted ; supported where it is the same for all moving bodies
+@gravcomp                           supported ; equal for all moving bodies, gravity itself is scaled
 @fuse @simple                       supported
 @user @sleep                        ignored
 inertial                            supported =place =inertial
@@ -152,7 +153,7 @@ mujoco mujocoinclude                supported
     @fusestatic @discardvisual @meshdir @assetdir @strippath supported
     @texturedir @usethread @saveinertial @savecompiled @savecanonical @passthrough @conflict ignored
     @convexhull @exactmeshinertia   ignored ; of older versions
-    lengthrange                     supported ; of muscles on joints and fixed tendons
+    lengthrange                     supported ; of muscles on joints, and on tendons that are read
       @mode                         ignored
       @useexisting @uselimit @accel @maxforce @timeconst @timestep @inttotal @interval @tolrange supported
   option                            supported

@@ -134,7 +134,7 @@ inertial                            supported
   frame                             reported **
 visual                              supported =shape =visual
 collision                           supported =shape =collision
-gravity                             reported true 1 ; gravity acts on all links
+gravity                             supported
 kinematic                           reported false 0
 enable_wind                         reported false 0
 must_be_base_link                   ignored

@@ -134,8 +134,7 @@ robot                               supported
     springStiffness                 reported 0 ; give <dynamics stiffness= rest=> to the joint
     springReference                 reported 0 ; give <dynamics stiffness= rest=> to the joint
     dampingFactor                   reported 0
-    turnGravityOff                  reported false 0
-    gravity                         reported true 1
+    turnGravityOff gravity          supported ; of a link
     static kinematic                reported false 0
     link model include frame pose inertial velocity_decay must_be_base_link reported **
     initialJointPosition initial_joint_position reported 0

@@ -15,7 +15,7 @@ from linkwork.model import Model
 URDF_LOSSES = ("implicit constraints", "partition")
 MJCF_LOSSES = (
     "loops", "implicit constraints", "armature", "damping", "friction", "actuators", "collision shapes",
-    "partition",
+    "partition", "gravity_scale",
 )  # fmt: skip
 _PACKAGE = __name__.partition(".")[0] + "."
 

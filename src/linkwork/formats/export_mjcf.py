@@ -20,7 +20,7 @@ from linkwork.formats.export_mjcf_actuators import add_actuators
 from linkwork.formats.export_mjcf_equalities import Equalities
 from linkwork.formats.export_mjcf_inertia import inertial
 from linkwork.formats.export_mjcf_joints import check_acting, parts_of, position, quaternion, state_of
-from linkwork.formats.export_mjcf_tendons import add_tendons, tendons_of
+from linkwork.formats.export_mjcf_tendons import add_spatial_tendons, add_tendons, tendons_of
 from linkwork.formats.export_text import Names, Tag
 from linkwork.formats.export_urdf import urdf_compact
 from linkwork.formats.folders import Folders, find_mesh
@@ -97,7 +97,9 @@ class _Writer:
                 self.equalities.add(constraint)
         contact = shapes.contact(model, self.written)
         actuators = Tag("actuator")
-        add_actuators(actuators, self.tendon, model, self.losses, self.names, sites)
+        spatial = add_spatial_tendons(self.tendon, model, self.names, self._site)
+        add_actuators(actuators, self.tendon, model, self.losses, self.names, sites, spatial)
+        self._weights()
         keyframes = Tag("keyframe")
         self._keyframes(keyframes)
         every = (contact, self.tendon, self.equalities.tag, actuators, keyframes)
@@ -206,6 +208,18 @@ class _Writer:
         if low == joint.upper[k] and math.isfinite(low):
             called = self.names.new("equality", f"{name} is held")
             self.equalities.tag.add("joint", name=called, joint1=name, polycoef=(low, 0, 0, 0, 0))
+
+    def _weights(self) -> None:
+        """Add the compensated weights of bodies."""
+        compensations = self.model.weight_compensations
+        any_positive = any(each.fraction > 0.0 and each.mass is None for each in compensations)
+        for each in compensations:
+            if each.mass is not None or not any_positive:
+                name = self.model.bodies[each.body].name
+                message = "MuJoCo compensates weights of whole bodies, some of them by a positive part"
+                self.losses.lose("gravity_scale", f"body {name!r}: {message}")
+            else:
+                self.bodies[each.body].attributes["gravcomp"] = repr(float(each.fraction))
 
     # what is attached
 

@@ -10,6 +10,7 @@ from linkwork.formats.export_checks import Losses
 from linkwork.formats.export_text import Names, Tag
 from linkwork.joints import Free, Helical, Prismatic, Revolute, Spherical
 from linkwork.mechanism import Actuator
+from linkwork.mechanism.actuator_laws import is_on_spatial_tendon
 from linkwork.model import Model
 
 GAINS = ("fixed", "affine", "muscle")
@@ -20,9 +21,18 @@ GEARS = 6
 
 
 def add_actuators(
-    into: Tag, tendons: Tag, model: Model, losses: Losses, names: Names, sites: Mapping[str, str]
+    into: Tag,
+    tendons: Tag,
+    model: Model,
+    losses: Losses,
+    names: Names,
+    sites: Mapping[str, str],
+    spatial: Mapping[str, str],
 ) -> None:
-    """Add all actuators; those that MuJoCo would simulate differently are lost."""
+    """Add all actuators; those that MuJoCo would simulate differently are lost.
+
+    `sites` and `spatial` are the names in the file of sites and spatial tendons.
+    """
     for actuator in model.actuators:
         problem = _problem(actuator, model, sites)
         if problem:
@@ -31,7 +41,7 @@ def add_actuators(
         into.add(
             "general",
             name=names.new("actuator", actuator.name),
-            **_drives(actuator, tendons, names, sites),
+            **_drives(actuator, tendons, names, sites, spatial),
             **_law(actuator),
         )
 
@@ -51,6 +61,8 @@ def _problem(actuator: Actuator, model: Model, sites: Mapping[str, str]) -> str:
         kinds = {joint.name: type(joint.kind) for joint in model.joints}
         if kind != "tendon" and not joints and kinds.get(actuator.target) in (Spherical, Free):
             return ""
+        if is_on_spatial_tendon(actuator) and any(t.name == actuator.target for t in model.tendons):
+            return ""
         if not joints:
             return f"{kind} {actuator.target!r}: only its name is stored in the model"
         odd = next((name for name in joints if kinds.get(name) not in (Revolute, Prismatic, Helical)), None)
@@ -62,11 +74,15 @@ def _problem(actuator: Actuator, model: Model, sites: Mapping[str, str]) -> str:
     return f"{kind} {actuator.target!r}: only its name is stored in the model"
 
 
-def _drives(actuator: Actuator, tendons: Tag, names: Names, sites: Mapping[str, str]) -> dict[str, Any]:
-    """Return the target of an actuator: a joint, a fixed tendon of joints, or a site."""
+def _drives(
+    actuator: Actuator, tendons: Tag, names: Names, sites: Mapping[str, str], spatial: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the target of an actuator: a joint, a fixed tendon of joints, a spatial one, or a site."""
     gear = list(actuator.gear[:GEARS])
     if actuator.transmission == "site":
         return {"site": sites[actuator.target], "gear": gear}
+    if is_on_spatial_tendon(actuator):
+        return {"tendon": spatial[actuator.target], "gear": gear}
     if actuator.transmission != "tendon" and not actuator.joints:
         return {actuator.transmission: actuator.target, "gear": gear}
     if actuator.transmission != "tendon":

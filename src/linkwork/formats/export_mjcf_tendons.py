@@ -1,8 +1,9 @@
-"""Export of joints that represent fixed tendons (see `mjcf_tendons`)."""
+"""Export of spatial tendons, and of joints that represent fixed ones (see `mjcf_tendons`)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from linkwork.formats.export_checks import Losses
 from linkwork.formats.export_text import Names, Tag
 from linkwork.formats.mjcf_names import tendon_joint
 from linkwork.joints import Prismatic
-from linkwork.mechanism import Coupling
+from linkwork.mechanism import Coupling, End
 from linkwork.model import GROUND, Model, PlacedJoint
+from linkwork.spatial import Pose
 
 NO_LIMIT = 1e10  # an infinite limit whose counterpart is finite
 PREFIX = tendon_joint("")
@@ -104,3 +106,28 @@ def add_tendons(into: Tag, model: Model, tendons: dict[int, Coupling], names: Na
         for at, _, factor in coupling.terms:
             if at != k:
                 tendon.add("joint", joint=model.joints[at].name, coef=-factor / own_factor)
+
+
+def add_spatial_tendons(
+    into: Tag, model: Model, names: Names, add_site: Callable[[End, str], str]
+) -> dict[str, str]:
+    """Add spatial tendons, and sites at their points; return the names of tendons in the file."""
+    called = {}
+    for tendon in model.tendons:
+        called[tendon.name] = names.new("tendon", tendon.name)
+        spatial = into.add(
+            "spatial",
+            name=called[tendon.name],
+            stiffness=tendon.stiffness or None,
+            damping=tendon.damping or None,
+            springlength=tuple(
+                x if x != FROM_SPRINGS else float(np.nextafter(FROM_SPRINGS, 0.0)) for x in tendon.rest
+            ),
+        )
+        for k, (divisor, points) in enumerate(tendon.branches):
+            if k or divisor != 1.0:
+                spatial.add("pulley", divisor=divisor)
+            for body, position in points:
+                end = End(body, Pose.translation(np.array(position)))
+                spatial.add("site", site=add_site(end, f"{tendon.name} point"))
+    return called

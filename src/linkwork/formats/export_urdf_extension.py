@@ -10,7 +10,7 @@ from linkwork.formats.export_checks import as_polynomial
 from linkwork.formats.export_text import Tag
 from linkwork.formats.extension import LAWS, RANGES, TAG
 from linkwork.mechanism import Actuator, LoopConstraint
-from linkwork.model import Model
+from linkwork.model import GROUND, WORLD, Model
 
 INDEPENDENT_VALUES = {True: "true", False: "false", None: "any"}
 
@@ -64,7 +64,25 @@ def robot(model: Model, names: list[str], order: list[str], polynomials: list[Lo
         tag.add("contact", **words)
     for constraint in polynomials:
         _polynomial(tag, model, constraint)
+    _loads(tag, model)
     return tag
+
+
+def _loads(tag: Tag, model: Model) -> None:
+    """Add compensated weights and spatial tendons."""
+    names = {GROUND: WORLD, **{body.index: body.name for body in model.bodies}}
+    for each in model.weight_compensations:
+        if each.mass is None:
+            tag.add("weight", link=names[each.body], fraction=each.fraction)
+        else:
+            tag.add("weight", link=names[each.body], mass=each.mass, moment=each.first_moment)
+    for tendon in model.tendons:
+        words = {"stiffness": tendon.stiffness or None, "damping": tendon.damping or None}
+        element = tag.add("tendon", name=tendon.name, **words, rest=tendon.rest)
+        for divisor, points in tendon.branches:
+            branch = element.add("branch", divisor=divisor if divisor != 1.0 else None)
+            for body, position in points:
+                branch.add("point", link=names[body], xyz=position)
 
 
 def _actuator(tag: Tag, actuator: Actuator) -> None:

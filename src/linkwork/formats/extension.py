@@ -1,7 +1,7 @@
 """`<linkwork>` elements of URDF files: data that URDF cannot express, as `export_urdf` writes it.
 
-    <robot>   <linkwork gravity= tolerance=>  with <order>, <start>, <keyframe>, <actuator>, <contact>
-                                              and <polynomial>
+    <robot>   <linkwork gravity= tolerance=>  with <order>, <start>, <keyframe>, <actuator>, <contact>,
+                                              <polynomial>, <weight> and <tendon>
     <link>    <linkwork>                      with <shape>: shapes that URDF does not support
     <joint>   <linkwork lower= upper= velocity= effort= damping= friction= stiffness= rest=
                         armature= base= partition= frame=>
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from linkwork.errors import ModelError
 from linkwork.formats.mjcf_equalities import polynomial
 from linkwork.formats.urdf_parts import LARGEST
 from linkwork.formats.xml import Element
@@ -39,7 +40,7 @@ LIMITS = {
     "effort": "max_effort",
 }  # attribute of the file -> attribute of a joint
 ACTING = ("damping", "friction", "stiffness", "rest", "armature")
-ROBOT = {"order", "start", "keyframe", "actuator", "contact", "polynomial"}
+ROBOT = {"order", "start", "keyframe", "actuator", "contact", "polynomial", "weight", "tendon"}
 
 
 def of(element: Element, keys: set[str], children: set[str] | frozenset[str] = frozenset()) -> Element | None:
@@ -178,6 +179,10 @@ class Extension:
             builder.add_contact_pair(_pair(child))
         for child in extension.all("polynomial"):
             closing[_polynomial(builder, child)] = child
+        for child in extension.all("weight"):
+            _weight(builder, child)
+        for child in extension.all("tendon"):
+            _tendon(builder, child)
         builder.order_constraints(self.order)
 
     def options(self, loops: LoopOptions) -> LoopOptions:
@@ -207,6 +212,41 @@ def _state(element: Element, key: str) -> list[tuple[str, tuple[float, ...]]]:
     return [
         (joint.word("name"), numbers(joint, key)) for joint in element.all("joint") if key in joint.attributes
     ]
+
+
+def _weight(builder: ModelBuilder, element: Element) -> None:
+    check(element, {"link", "fraction", "mass", "moment"})
+    link = element.word("link")
+    try:
+        if "fraction" in element.attributes:
+            builder.compensate_weight(link, fraction=element.number("fraction", largest=LARGEST))
+            return
+        mass = element.number("mass", largest=LARGEST)
+        builder.compensate_weight(link, mass=mass, first_moment=element.numbers("moment", 3, largest=LARGEST))
+    except ModelError as error:
+        raise element.error(str(error)) from None
+
+
+def _tendon(builder: ModelBuilder, element: Element) -> None:
+    check(element, {"name", "stiffness", "damping", "rest"}, {"branch"})
+    branches = []
+    for branch in element.all("branch"):
+        check(branch, {"divisor"}, {"point"})
+        points = []
+        for point in branch.all("point"):
+            check(point, {"link", "xyz"})
+            points.append((point.word("link"), point.numbers("xyz", 3, largest=LARGEST)))
+        branches.append((branch.number("divisor", 1.0), points))
+    try:
+        builder.add_tendon(
+            element.word("name"),
+            branches=branches,
+            stiffness=element.number("stiffness", 0.0, largest=LARGEST),
+            damping=element.number("damping", 0.0, largest=LARGEST),
+            rest=numbers(element, "rest", 2),
+        )
+    except ModelError as error:
+        raise element.error(str(error)) from None
 
 
 RANGES = {"control": "control_range", "force": "force_range", "activation": "activation_range"}

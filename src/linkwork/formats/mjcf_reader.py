@@ -97,6 +97,7 @@ class Reader:
         self.held: set[int] = set()  # free joints that base="fixed" removes
         self.kinds: dict[str, Joint] = {}  # of moving joints
         self.tendon_joints: dict[int, str] = {}  # joints that represent tendons
+        self.spatial_tendons: set[int] = set()  # those that are read
         self.sites: list[str] = []  # frames of sites, "" if unnamed
         self._taken = {*self.joints, *self.links}
 
@@ -235,9 +236,10 @@ class Reader:
             raise ModelError(f"body {printable(link)!r}: {'; '.join(problems)}: not physically consistent")
         for problem in problems:
             self.notes.add(f"{problem}: not physically consistent", f"body {printable(link)!r}")
-        self.builder.add_body(
-            link, mass=mass, center=c.body_ipos[body].tolist(), inertia=0.5 * (moment + moment.T), check=None
-        )
+        some = np.any(c.body_gravcomp > 0.0) and not self.gravity_compensated  # without any, MuJoCo skips all
+        scale = 1.0 - float(c.body_gravcomp[body]) if some else 1.0
+        inertia = {"mass": mass, "center": c.body_ipos[body].tolist(), "inertia": 0.5 * (moment + moment.T)}
+        self.builder.add_body(link, **inertia, check=None, gravity_scale=scale)
 
     def _kind(self, joint: int) -> tuple[Joint, np.ndarray]:
         """Return the kind of a joint and its anchor in the body's frame."""
@@ -305,7 +307,7 @@ class Reader:
     def _reflected(self, joint: int) -> float:
         """Return the reflected armature of actuators that drive a joint.
 
-        They drive it directly or by a fixed tendon, each of whose joints MuJoCo treats as the only one.
+        They drive it directly, or by a fixed tendon of several branches, whose joints MuJoCo does not couple.
         """
         c = self.compiled
         armature = c.optional("actuator_armature")
@@ -315,7 +317,7 @@ class Reader:
             gear = float(c.actuator_gear[k][0])
             if c.actuator_trntype[k] in BY_JOINT and target == joint:
                 total += float(armature[k]) * gear**2
-            elif c.actuator_trntype[k] == BY_TENDON:
+            elif c.actuator_trntype[k] == BY_TENDON and not self.in_one_chain(target):
                 total += float(armature[k]) * sum(
                     (gear * factor) ** 2 for j, factor in self.fixed_tendon(target) if j == joint
                 )
@@ -342,6 +344,15 @@ class Reader:
         if any(int(c.wrap_type[w]) != WRAPS_JOINT for w in wraps):
             return []
         return [(int(c.wrap_objid[w]), float(c.wrap_prm[w])) for w in wraps]
+
+    def in_one_chain(self, tendon: int) -> bool:
+        """Return True if each joint of a fixed tendon carries the next: MuJoCo's armatures couple these."""
+        c = self.compiled
+        bodies = sorted({int(c.jnt_bodyid[j]) for j, _ in self.fixed_tendon(tendon)})
+        above = bodies[-1:] or [0]
+        while above[-1]:
+            above.append(int(c.body_parentid[above[-1]]))
+        return bool(bodies) and {*above}.issuperset(bodies)
 
     # states
 

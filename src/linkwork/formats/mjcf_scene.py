@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from linkwork.formats.mjcf_names import filled, free_name
-from linkwork.formats.mjcf_process import Compiled
 from linkwork.formats.mjcf_reader import BALL, FREE, REFERENCE, Reader, place_of, unlimited
 from linkwork.mechanism import GROUND, Actuator, ContactPair, Geometry
 from linkwork.mechanism.actuator_laws import unsupported_reason
@@ -95,7 +94,7 @@ def _actuator(reader: Reader, k: int, name: str) -> Actuator:
         target = reader.joints[of]
         driven = [(of, gear[0])] if c.jnt_type[of] not in (FREE, BALL) else []
     elif transmission == "tendon":
-        target = c.names["tendon"][of]
+        target = c.names["tendon"][of] or f"tendon{of}"
         driven = [(j, gear[0] * factor) for j, factor in reader.fixed_tendon(of)]
     elif transmission in ("site", "slidercrank"):
         target = reader.sites[of]
@@ -118,14 +117,20 @@ def _actuator(reader: Reader, k: int, name: str) -> Actuator:
         length_range=(float(c.actuator_lengthrange[k][0]), float(c.actuator_lengthrange[k][1])),
         acceleration=float(c.actuator_acc0[k]),
         enabled=reader.acts("actuation") and not (0 <= group <= LAST_GROUP and c.info["groups"] >> group & 1),
-        unread=_unread(c, k, transmission),
+        unread=_unread(reader, k, transmission),
     )
 
 
-def _unread(c: Compiled, k: int, transmission: str) -> str:
+def _unread(reader: Reader, k: int, transmission: str) -> str:
     """Return a property of an actuator that is not supported, or ""."""
+    c = reader.compiled
+    of = int(c.actuator_trnid[k][0])
+    is_fixed = transmission == "tendon" and bool(reader.fixed_tendon(of))
     n_activations = c.optional("actuator_actnum")
     unsupported = {
+        "a tendon that wraps around geoms": transmission == "tendon"
+        and not is_fixed
+        and of not in reader.spatial_tendons,
         "refsite": transmission == "site" and int(c.actuator_trnid[k][1]) >= 0,
         "actearly": c.actuator_dyntype[k] != 0
         and len(c.optional("actuator_actearly"))

@@ -1,7 +1,8 @@
-"""Fixed tendons of MJCF with springs, dampers, friction, armature or limits, as massless prismatic joints.
+"""Tendons of MJCF.
 
-The length of a fixed tendon is a sum of coordinates. A massless joint that is coupled to that sum takes the
-tendon's stiffness, damping, friction, armature and limits, and is a joint like any other to all functions.
+The length of a fixed tendon is a sum of coordinates. A massless prismatic joint that is coupled to that sum
+takes the tendon's stiffness, damping, friction, armature and limits, and is a joint like any other to all
+functions. Spatial tendons through sites and pulleys become those of a model.
 """
 
 from __future__ import annotations
@@ -16,26 +17,59 @@ from linkwork.joints import Prismatic
 from linkwork.mechanism.names import printable
 from linkwork.model import WORLD
 
+# mjtWrap
+WRAPS_PULLEY = 2
+WRAPS_SITE = 3
 FLAGS = {"stiffness": "spring", "damping": "damper", "limited": "limit", "frictionloss": "frictionloss"}
 
 
 def add_tendons(reader: Reader) -> None:
-    """Add all tendons with forces or limits; spatial tendons are noted."""
+    """Add all tendons; what is not supported of them is noted."""
     tendons = reader.compiled.names["tendon"]
     for k, name in enumerate(tendons):
         words = _acting(reader, k)
+        called = name or f"tendon{k}"
+        of = f"tendon {printable(called)!r}"
+        if not reader.fixed_tendon(k):
+            _add_spatial(reader, k, called, words, of)
+            continue
         if not words:
             continue
-        called = name or f"tendon{k}"
-        of = f"tendon {printable(name or str(k))!r}"
         terms: dict[str, float] = {}
         for j, factor in reader.fixed_tendon(k):
             terms[reader.joints[j]] = terms.get(reader.joints[j], 0.0) + factor
-        if not any(terms.values()):
-            for word in words:
-                reader.notes.missing(f"{word} of spatial tendons is not supported and ignored", of)
-            continue
-        _add(reader, k, tendon_joint(called), terms, words, of)
+        if any(terms.values()):
+            _add(reader, k, tendon_joint(called), terms, words, of)
+
+
+def _add_spatial(reader: Reader, k: int, name: str, values_by_name: dict[str, float], of: str) -> None:
+    """Add a spatial tendon through sites and pulleys."""
+    c = reader.compiled
+    branches: list[tuple[float, list[tuple[str, list[float]]]]] = [(1.0, [])]
+    for w in range(int(c.tendon_adr[k]), int(c.tendon_adr[k]) + int(c.tendon_num[k])):
+        type_ = int(c.wrap_type[w])
+        if type_ == WRAPS_PULLEY:
+            branches.append((float(c.wrap_prm[w]), []))
+        elif type_ == WRAPS_SITE:
+            site = int(c.wrap_objid[w])
+            link = reader.links[int(c.site_bodyid[site])]
+            branches[-1][1].append((link, c.site_pos[site].tolist()))
+        else:
+            message = "a tendon that wraps around geoms is not supported and ignored"
+            reader.notes.missing(message, of)
+            return
+    reader.spatial_tendons.add(k)
+    for word in ("frictionloss", "armature", "limited", "dampingpoly", "stiffnesspoly", "springyield"):
+        if word in values_by_name:
+            reader.notes.missing(f"{word} of spatial tendons is not supported and ignored", of)
+    low, high = (float(x) for x in c.tendon_lengthspring[k])
+    reader.builder.add_tendon(
+        name,
+        branches=[(divisor, points) for divisor, points in branches if len(points) > 1],
+        stiffness=values_by_name.get("stiffness", 0.0),
+        damping=values_by_name.get("damping", 0.0),
+        rest=(low, high),
+    )
 
 
 def _acting(reader: Reader, k: int) -> dict[str, float]:
@@ -50,11 +84,14 @@ def _acting(reader: Reader, k: int) -> dict[str, float]:
         values = c.optional(f"tendon_{word}")
         if len(values) and np.any(values[k]) and np.isfinite(values[k]).all() and reader.acts(flag):
             values_by_name[word] = 0.0
-    motor_damping = sum(
-        reader.motor_damping(a) for a in range(len(c.names["actuator"])) if _drives(reader, a, k)
-    )
-    if motor_damping:
-        values_by_name["damping"] = values_by_name.get("damping", 0.0) + motor_damping
+    motors = [a for a in range(len(c.names["actuator"])) if _drives(reader, a, k)]
+    armature = c.optional("actuator_armature")
+    added = {"damping": sum(reader.motor_damping(a) for a in motors)}
+    if len(armature) and reader.in_one_chain(k):
+        added["armature"] = sum(float(armature[a]) * float(c.actuator_gear[a][0]) ** 2 for a in motors)
+    for word, value in added.items():
+        if value:
+            values_by_name[word] = values_by_name.get(word, 0.0) + value
     return values_by_name
 
 
@@ -74,7 +111,7 @@ def _add(
         "friction": values_by_name.get("frictionloss", 0.0),
         "armature": values_by_name.get("armature", 0.0),
     }
-    if options["armature"] and not _in_one_chain(reader, k):
+    if options["armature"] and not reader.in_one_chain(k):
         message = "armature of a tendon couples joints of different branches here, but not in MuJoCo"
         reader.notes.add(message, of)
     if "stiffness" in values_by_name:
@@ -104,15 +141,3 @@ def _add(
         name, Prismatic((1.0, 0.0, 0.0)), parent=WORLD, child=name, independent=False, **options
     )
     reader.builder.add_coupling(name, {name: -1.0, **terms}, embed=True)
-
-
-def _in_one_chain(reader: Reader, k: int) -> bool:
-    """Return True if each joint of a tendon carries the next one, as MuJoCo's mass matrix requires."""
-    c = reader.compiled
-    bodies = sorted({int(c.jnt_bodyid[j]) for j, _ in reader.fixed_tendon(k)})
-    body = bodies[-1]
-    above = {body}
-    while body:
-        body = int(c.body_parentid[body])
-        above.add(body)
-    return above.issuperset(bodies)

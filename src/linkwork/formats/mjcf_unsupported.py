@@ -19,16 +19,12 @@ def note_unsupported(reader: Reader) -> None:
             f"gravcomp is {reader.gravity_compensated:g} in all moving bodies: gravity is scaled by "
             f"{1.0 - reader.gravity_compensated:g}, also for accelerometers and potential energy"
         )
-    elif np.any(c.body_gravcomp > 0.0):
-        labels = [f"body {printable(reader.links[b])!r}" for b in np.flatnonzero(c.body_gravcomp)]
-        message = "gravity compensation (gravcomp) of some bodies only is not supported and ignored"
-        reader.notes.missing(message, *labels)
     _note_motor_damping(reader)
     for k in np.flatnonzero(c.optional("actuator_armature")):
         transmission = int(c.actuator_trntype[k])
         target = int(c.actuator_trnid[k][0])
         if transmission not in BY_JOINT and not (transmission == BY_TENDON and reader.fixed_tendon(target)):
-            label = f"actuator {printable(c.names['actuator'][k])!r}"
+            label = f"actuator {printable(c.names['actuator'][k] or f'actuator{k}')!r}"
             reader.notes.missing(
                 "armature of an actuator on a spatial tendon is not supported and ignored",
                 label,
@@ -45,14 +41,14 @@ def _note_motor_damping(reader: Reader) -> None:
         transmission = int(c.actuator_trntype[k])
         target = int(c.actuator_trnid[k][0])
         is_supported = transmission in BY_JOINT and c.jnt_type[target] in (SLIDE, HINGE)
-        is_supported |= transmission == BY_TENDON and bool(reader.fixed_tendon(target))
+        is_supported |= transmission == BY_TENDON  # what is not supported of tendons is noted there
         if len(damping) and damping[k] and not is_supported:
             message = "damping of an actuator is supported only on joints with one DoF; ignored"
-            reader.notes.missing(message, f"actuator {printable(name)!r}")
+            reader.notes.missing(message, f"actuator {printable(name or f'actuator{k}')!r}")
         if len(damping_polynomials) and np.any(damping_polynomials[k]):
             reader.notes.missing(
                 "nonlinear damping is not supported and ignored",
-                f"actuator {printable(name)!r}",
+                f"actuator {printable(name or f'actuator{k}')!r}",
             )
 
 

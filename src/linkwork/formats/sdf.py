@@ -150,7 +150,9 @@ class _Reader:
             raise (link.one("inertial") or link).error(f"{'; '.join(problems)}: not physically consistent")
         for problem in problems:
             self.notes.add(f"{at(link)}: {problem}: not physically consistent")
-        self.builder.add_body(name, mass=mass, center=centre.tolist(), inertia=moment, check=None)
+        scale = 1.0 if truth(link, "gravity", True) else 0.0
+        inertia: dict[str, Any] = {"mass": mass, "center": centre.tolist(), "inertia": moment}
+        self.builder.add_body(name, **inertia, check=None, gravity_scale=scale)
         for shape in shapes(link, name, scope, self.notes):
             self.builder.add_geometry(shape)
 

@@ -35,6 +35,7 @@ from linkwork.formats.urdf_structure import (
     ends_of,
     frame_links,
     imply_world,
+    links_without_gravity,
     root_link,
     unused_name,
 )
@@ -138,9 +139,12 @@ def _check_size(robot: Element, limits: Limits) -> None:
 def _add_links(file: File, frames: dict[str, str], ground: str | None, *, strict: bool) -> None:
     """Add all links except those that represent frames, and all shapes."""
     indexed_shapes: list[Indexed] = []
+    weightless = links_without_gravity(file.robot, file.links, file.notes)
     for name, link in file.links.items():
         if name not in frames:
-            _add_link(file.builder, file.called[name], link, file.notes, strict=strict, ground=name == ground)
+            scale = 0.0 if name in weightless else 1.0
+            called = file.called[name]
+            _add_link(file.builder, called, link, file.notes, scale, strict=strict, ground=name == ground)
         indexed_shapes += shapes(link, file.called[name], file.notes)
     for shape in in_order(indexed_shapes):
         file.builder.add_geometry(shape)
@@ -193,7 +197,14 @@ def _add_motors(file: File, loops: LoopOptions) -> None:
 
 
 def _add_link(
-    builder: ModelBuilder, name: str, link: Element, notes: Notes, *, strict: bool, ground: bool
+    builder: ModelBuilder,
+    name: str,
+    link: Element,
+    notes: Notes,
+    gravity_scale: float,
+    *,
+    strict: bool,
+    ground: bool,
 ) -> None:
     mass, centre, moment = inertial(link, notes)
     problems = physical_problems(mass, moment)
@@ -202,7 +213,14 @@ def _add_link(
     for problem in problems:
         notes.add(f"{at(link)}: {problem}: not physically consistent")
     if not ground:
-        builder.add_body(name, mass=mass, center=centre.tolist(), inertia=moment, check=None)
+        builder.add_body(
+            name,
+            mass=mass,
+            center=centre.tolist(),
+            inertia=moment,
+            check=None,
+            gravity_scale=gravity_scale,
+        )
     elif mass:
         notes.add(f"{at(link)} is the fixed world: its mass is ignored")
 

@@ -7,6 +7,7 @@ from itertools import count
 
 from linkwork.errors import ModelError
 from linkwork.formats import extension
+from linkwork.formats.sdf_parts import truth
 from linkwork.formats.urdf_parts import (
     MAX_NAME,
     Notes,
@@ -24,6 +25,23 @@ def check_root(robot: Element) -> None:
     for element in robot.children:
         if element.tag.startswith("xacro:"):
             raise element.error("this is a xacro file: expand it first with `xacro robot.xacro > robot.urdf`")
+
+
+def links_without_gravity(robot: Element, links: Container[str], notes: Notes) -> set[str]:
+    """Return the links that <gravity> or <turnGravityOff> in a <gazebo> element exempt from gravity."""
+    exempt = set()
+    for gazebo in robot.all("gazebo"):
+        link = gazebo.attributes.get("reference", "")
+        for tag, default in (("gravity", True), ("turnGravityOff", False)):
+            element = gazebo.one(tag)
+            if element is None or truth(gazebo, tag, default) is default:
+                continue
+            if link in links:
+                exempt.add(link)
+            elif link:
+                message = f"<{tag}> in <gazebo> is ignored: its reference is not a link"
+                notes.lost(element, message, f"line {element.line}")
+    return exempt
 
 
 def elements_by_name(robot: Element, tag: str) -> dict[str, Element]:

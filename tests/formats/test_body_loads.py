@@ -1,0 +1,255 @@
+"""Weights that files switch off or compensate, and spatial tendons, act as in the software of each format."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from file_checks import compiled_here, dynamics_differ, value
+from linkwork.errors import ModelError
+from linkwork.joints import Fixed, Free, Prismatic, Revolute, Spherical
+
+ARM = """
+<body name="a" pos="0 0 1" {a}><joint name="j1" axis="0 1 0.2"/><geom type="box" size=".1 .2 .3" pos=".1 0 0"/>
+  <site name="s1" pos=".3 0 .1"/>
+  <body name="c" pos=".1 .2 0" {c}><geom type="sphere" size=".1"/></body>
+  <body name="b" pos=".5 0 0" {b}><joint name="j2" axis="0 0 1" pos="0 .1 0"/><joint name="j3" type="ball"/>
+    <geom type="capsule" fromto="0 0 0 .4 0 0" size=".04"/><site name="s2" pos=".2 .1 0"/></body></body>"""
+TENDON = """<tendon><spatial name="t" {words}><site site="s0"/><site site="s1"/><pulley divisor="2"/>
+  <site site="s1"/><site site="s2"/></spatial></tendon>"""
+ACTUATOR = '<actuator><{words} tendon="t"/></actuator>'
+
+
+def mjcf(tendon: str = "", actuator: str = "", a: str = "", b: str = "", c: str = "") -> str:
+    parts = TENDON.format(words=tendon) if tendon or actuator else ""
+    parts += ACTUATOR.format(words=actuator) if actuator else ""
+    bodies = ARM.format(a=a, b=b, c=c)
+    return f'<mujoco><worldbody><site name="s0" pos="1 2 3"/>{bodies}</worldbody>{parts}</mujoco>'
+
+
+FILES = {
+    "gravcomp of one body": mjcf(b='gravcomp="1"'),
+    "gravcomp of a body that is fixed to another": mjcf(a='gravcomp="0.3"', c='gravcomp="1.2"'),
+    "gravcomp of some bodies, negative in others": mjcf(
+        a='gravcomp="0.3"', b='gravcomp="-0.5"', c='gravcomp="0.3"'
+    ),
+    "spring": mjcf('stiffness="10" springlength="0.5"'),
+    "spring that is slack": mjcf('stiffness="10" springlength="0 9"'),
+    "spring that only pulls": mjcf('stiffness="10" springlength="0 1"'),
+    "spring that only pushes": mjcf('stiffness="10" springlength="7 9"'),
+    "spring at rest in the file": mjcf('stiffness="10"'),
+    "damper": mjcf('damping="3"'),
+    "motor": mjcf("width='0.01'", 'motor gear="3"'),
+    "servo": mjcf("width='0.01'", 'position gear="3" kp="5" kv="1"'),
+    "affine": mjcf(
+        'damping="1"', 'general gaintype="affine" gainprm="1 2 3" biastype="affine" biasprm="1 2 3"'
+    ),
+    "muscle": mjcf("width='0.01'", 'muscle lengthrange="0.1 2"'),
+    "damped motor": mjcf("width='0.01'", 'general damping="0.7" gear="2"'),
+}
+
+
+def agree_with_mujoco(text: str) -> lw.Model:
+    mujoco = pytest.importorskip("mujoco")
+    with compiled_here():
+        model = lw.load(text, strict=True)
+    theirs = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(theirs)
+    rng = np.random.default_rng(0)
+    data.ctrl[:] = rng.normal(size=theirs.nu)
+    data.act[:] = rng.uniform(0.1, 0.9, size=theirs.na)
+    for _ in range(3):
+        state = (*model.random_state(rng), rng.normal(size=model.nv))
+        assert not dynamics_differ(model, theirs, data, state, text)
+    return model
+
+
+@pytest.mark.parametrize("label", FILES)
+def test_mjcf_agrees_with_mujoco(label: str) -> None:
+    agree_with_mujoco(FILES[label])
+
+
+@pytest.mark.parametrize("label", FILES)
+def test_exports_keep_loads(label: str) -> None:
+    with compiled_here():
+        model = lw.load(FILES[label])
+        for text in (lw.export_urdf(model), lw.export_mjcf(model, allow_loss=_losses(model))):
+            again = lw.load(text)
+            assert again.tendons == model.tendons and again.actuators == model.actuators
+            assert again.weight_compensations == model.weight_compensations
+
+
+@pytest.mark.parametrize("label", [label for label in FILES if "fixed to another" not in label])
+def test_mujoco_simulates_exported_loads_alike(label: str) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    with compiled_here():
+        model = lw.load(FILES[label])
+        text = lw.export_mjcf(model)
+    theirs = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(theirs)
+    data.ctrl[:] = 0.3
+    data.act[:] = 0.4
+    rng = np.random.default_rng(1)
+    state = (*model.random_state(rng), rng.normal(size=model.nv))
+    assert not dynamics_differ(model, theirs, data, state, text)
+
+
+def _losses(model: lw.Model) -> list[str]:
+    return ["gravity_scale"] if any(each.mass is not None for each in model.weight_compensations) else []
+
+
+@pytest.mark.parametrize("armature", ['<motor tendon="t" gear="2" armature="0.3"/>', '<motor tendon="t"/>'])
+def test_armature_of_a_motor_on_a_fixed_tendon_couples_its_joints(armature: str) -> None:
+    bodies = ARM.format(a="", b="", c="").replace('<joint name="j3" type="ball"/>', "")
+    joints = '<joint joint="j1" coef="2"/><joint joint="j2" coef="-1.5"/>'
+    tendon = f'<tendon><fixed name="t" armature="0.2">{joints}</fixed></tendon>'
+    agree_with_mujoco(
+        f"<mujoco><worldbody>{bodies}</worldbody>{tendon}<actuator>{armature}</actuator></mujoco>"
+    )
+
+
+def test_a_tendon_around_geoms_is_named() -> None:
+    pytest.importorskip("mujoco")
+    around = '<geom geom="w"/><site site="s2"/></spatial></tendon>'
+    text = mjcf('stiffness="5"', "motor").replace("</spatial></tendon>", around)
+    text = text.replace(
+        '<site name="s2"', '<geom name="w" type="sphere" size=".05" pos=".1 0 .05"/><site name="s2"'
+    )
+    with compiled_here():
+        report = lw.load(text).report()
+        assert "wraps around geoms is not supported and ignored: tendon 't'" in report
+        assert "a tendon that wraps around geoms has no counterpart: the actuator is ignored" in report
+        with pytest.raises(ModelError, match="wraps around geoms"):
+            lw.load(text, strict=True)
+
+
+INERTIAL = """<inertial><origin xyz="0.1 0 0.2"/><mass value="{}"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>"""
+
+
+def urdf(masses: tuple[float, float], gazebo: str = "") -> str:
+    a, b = (INERTIAL.format(mass) if mass else "" for mass in masses)
+    return f"""<robot name="r"><link name="base"/><link name="a">{a}</link><link name="b">{b}</link>
+      <joint name="j" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint>
+      <joint name="k" type="continuous"><parent link="a"/><child link="b"/><origin xyz="0 0.3 1"/>
+        <axis xyz="1 0 0"/></joint>{gazebo}</robot>"""
+
+
+def sdf(masses: tuple[float, float], gravity: str = "") -> str:
+    a, b = (
+        f"<inertial><pose>0.1 0 0.2 0 0 0</pose><mass>{mass}</mass></inertial>" if mass else "<inertial/>"
+        for mass in masses
+    )
+    return f"""<sdf version="1.9"><model name="m"><link name="a">{a}{gravity}</link>
+      <link name="b"><pose>0 0.3 1 0 0 0</pose>{b}</link>
+      <joint name="j" type="revolute"><parent>world</parent><child>a</child><axis><xyz>0 1 0</xyz></axis></joint>
+      <joint name="k" type="revolute"><parent>a</parent><child>b</child><axis><xyz>1 0 0</xyz></axis></joint>
+      </model></sdf>"""
+
+
+@pytest.mark.parametrize("word", ["<gravity>false</gravity>", "<turnGravityOff>true</turnGravityOff>"])
+def test_gazebo_exempts_links_of_urdf_from_gravity(word: str) -> None:
+    """Forces against gravity are those of the other links alone; the mass matrix is that of all."""
+    text = urdf((2.0, 3.0), f'<gazebo reference="a">{word}</gazebo>')
+    model = lw.load(text, strict=True)
+    q = np.array([0.3, -0.4])
+    only_b = value(lw.gravity_force, lw.load(urdf((0.0, 3.0))), q)
+    np.testing.assert_allclose(value(lw.gravity_force, model, q), only_b, atol=1e-13)
+    M = value(lw.mass_matrix, lw.load(urdf((2.0, 3.0))), q)
+    np.testing.assert_allclose(value(lw.mass_matrix, model, q), M, atol=1e-14)
+
+
+def test_gravity_false_in_sdf() -> None:
+    model = lw.load(sdf((2.0, 3.0), "<gravity>false</gravity>"), strict=True)
+    both, a_alone = lw.load(sdf((2.0, 3.0))), lw.load(sdf((2.0, 1e-9)))
+    q = np.array([0.3, -0.4])
+    expected = value(lw.gravity_force, both, q) - value(lw.gravity_force, a_alone, q)
+    np.testing.assert_allclose(value(lw.gravity_force, model, q), expected, atol=1e-7)
+
+
+def test_gravity_of_what_is_no_link_is_named() -> None:
+    text = urdf((2.0, 3.0), '<gazebo reference="k"><gravity>false</gravity></gazebo>')
+    assert "<gravity> in <gazebo> is ignored: its reference is not a link" in lw.load(text).report()
+    with pytest.raises(ModelError, match="not a link"):
+        lw.load(text, strict=True)
+
+
+def loaded_robot() -> lw.ModelBuilder:
+    body = {"mass": 1.0, "center": (0.1, 0.0, 0.2), "inertia": (0.1, 0.1, 0.1)}
+    builder = lw.ModelBuilder("loaded")
+    builder.add_body("trunk", **body).add_body("plate", **body, gravity_scale=0.2)
+    builder.add_body("arm", **body, gravity_scale=0.5).add_body("hand", **body)
+    builder.add_joint("base", Free(), parent="world", child="trunk")
+    builder.add_joint("fixed", Fixed(), parent="trunk", child="plate", xyz=(0.1, 0.2, 0.3))
+    builder.add_joint("shoulder", Revolute((0, 1, 0)), parent="plate", child="arm", xyz=(0.3, 0, 0))
+    builder.add_joint("wrist", Spherical(), parent="arm", child="hand", xyz=(0, 0, 0.4))
+    builder.add_tendon("rope", ["trunk", ("hand", (0.1, 0.2, 0.0))], stiffness=30.0, rest=0.3)
+    return builder
+
+
+def test_energy_is_conserved_with_links_of_different_gravity_scale() -> None:
+    model = loaded_robot().build()
+    q, v = model.random_state(0)
+    motion = lw.rollout(model, q, v, dt=1e-3, steps=300, integrator="rk4")
+    energy = [
+        lw.kinetic_energy(model, *x) + lw.potential_energy(model, x[0]) for x in zip(motion.q, motion.v)
+    ]
+    assert np.ptp(energy) < 1e-7 * max(np.abs(energy))
+
+
+def test_what_scaled_links_in_one_body_exclude_is_refused() -> None:
+    model = loaded_robot().build()
+    q, v = model.random_state(0)
+    with pytest.raises(ModelError, match="gravity_scale"):
+        model.with_parameters({"mass@trunk": 2.0})
+    with pytest.raises(ModelError, match="gravity_scale"):
+        lw.inverse_dynamics_regressor(model, q, v, v)
+    with pytest.raises(ModelError, match="gravity_scale"):
+        lw.export_mjcf(model)
+    assert lw.load(lw.export_urdf(model)).weight_compensations == model.weight_compensations
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"points": ["trunk"]},
+        {"points": "trunk"},
+        {"points": ["trunk", "hand"], "stiffness": -1.0},
+        {"points": ["trunk", "hand"], "rest": (2.0, 1.0)},
+        {"points": ["trunk", "hand"], "damping": np.nan},
+        {"branches": [(0.0, ["trunk", "hand"])]},
+        {"points": ["trunk", ("hand", (1.0, 2.0))]},
+        {"points": ["trunk", "hnad"]},
+    ],
+)
+def test_tendons_that_make_no_sense_are_refused(words: dict) -> None:
+    with pytest.raises(ModelError, match="tendon 'bad'"):
+        loaded_robot().add_tendon("bad", **words).build()
+
+
+def hopper(*, tendon: bool) -> lw.Model:
+    """Return a ball with a linkage on a vertical slide with a spring, as a tendon or in the joint."""
+    builder = lw.ModelBuilder("hopper")
+    builder.add_body("ball", mass=1.0, inertia=(0.01, 0.01, 0.01))
+    builder.add_body("arm", mass=0.5, center=(0.2, 0.0, 0.0), inertia=(0.01, 0.01, 0.01))
+    spring = {} if tendon else {"stiffness": 40.0, "rest": 0.5}
+    builder.add_joint("slide", Prismatic((0, 0, 1)), parent="world", child="ball", **spring)
+    builder.add_joint("hinge", Revolute((0, 1, 0)), parent="ball", child="arm")
+    builder.add_geometry("foot", "sphere", 0.1, link="ball")
+    if tendon:
+        builder.add_tendon("spring", [("world", (0, 0, 3)), "ball"], stiffness=40.0, rest=2.5)
+    return builder.build()
+
+
+def test_a_tendon_bounces_off_the_ground_like_a_spring_in_a_joint() -> None:
+    paths = []
+    for tendon in (False, True):
+        contacts = lw.Contacts(friction=0.5)
+        motion = lw.rollout(
+            hopper(tendon=tendon), [0.4, 0.3], [-6.0, 1.0], dt=1e-3, steps=500, contacts=contacts
+        )
+        assert motion.status == lw.Status.OK
+        paths.append(motion.q)
+    assert paths[0][:, 0].min() < 0.11  # it touches the ground
+    np.testing.assert_allclose(paths[1], paths[0], atol=1e-9)
