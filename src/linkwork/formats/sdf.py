@@ -30,12 +30,12 @@ from linkwork.formats.sdf_frames import (
 from linkwork.formats.sdf_graph import Edge, spanning_tree
 from linkwork.formats.sdf_includes import Includes, check_size, check_version, model_element, version_of
 from linkwork.formats.sdf_parts import (
-    NONE,
     Axis,
     axes,
     in_model,
     in_two,
     inertial,
+    is_default,
     number,
     reversed_axis,
     shapes,
@@ -121,6 +121,7 @@ class _Reader:
                 if placed not in scope.poses:
                     raise unknown(top, "frame", placed, scope.poses)
                 self.place = self.place.then(scope.poses[placed].inverse())
+        self.is_at_origin = self.place.is_identity
         self.joints: dict[str, Element] = {}
         self.initial: dict[str, list[float]] = {}  # poses of free links, by joint
         self.tree_joints: dict[str, TreeJoint] = {}  # by link
@@ -139,7 +140,10 @@ class _Reader:
 
     def pose(self, name: str) -> Pose:
         """Return the pose of a link, a frame or the world in the world, with all joints at zero."""
-        return Pose.identity() if name == WORLD else self.place.then(self.scope.poses[name])
+        if name == WORLD:
+            return Pose.identity()
+        pose = self.scope.poses[name]
+        return pose if self.is_at_origin else self.place.then(pose)
 
     # links and frames
 
@@ -160,13 +164,16 @@ class _Reader:
         scope = self.scope
         taken = {name for name, _, _ in self.scope.all_links()}
         joints = {name for name, _, _, _ in scope.all_joints()}
-        inverses: dict[str, Pose] = {}  # many frames may be on one link
+        inverses: dict[str, Pose | None] = {}  # many frames may be on one link; None at the origin
         for name, link in scope.links.items():
             if name in taken or name in joints or name in (MODEL, WORLD) or name.endswith(f"::{MODEL}"):
                 continue
             if link not in inverses:
-                inverses[link] = self.pose(link).inverse()
-            self.builder.add_frame(name, body=link, place=inverses[link].then(self.pose(name)))
+                pose = self.pose(link)
+                inverses[link] = None if pose.is_identity else pose.inverse()
+            back = inverses[link]
+            place = self.pose(name) if back is None else back.then(self.pose(name))
+            self.builder.add_frame(name, body=link, place=place)
 
     def _static(self, scope: Scope, prefix: str = "", *, parent_static: bool = False) -> set[str]:
         """Return the links of static models and of models nested in them, which are fixed in the world."""
@@ -314,7 +321,7 @@ class _Reader:
             )
         (axis,) = chain
         ignored = [
-            word for word, value in axis.acting.items() if word != "rest" and not _is_default(word, value)
+            word for word, value in axis.acting.items() if word != "rest" and not is_default(word, value)
         ]
         if ignored:
             message = f"{', '.join(ignored)} in a joint that closes a loop is not supported and ignored"
@@ -383,11 +390,6 @@ class _Reader:
                 )
             except ModelError as error:
                 raise mimic.error(str(error)) from None
-
-
-def _is_default(word: str, value: Any) -> bool:
-    """Return True if a value is the default, for one axis or for two."""
-    return all(x == NONE[word] for x in (value if isinstance(value, list) else [value]))
 
 
 def _is_identity(pose: Pose) -> bool:

@@ -282,3 +282,8 @@ def _friction(collision: Element) -> tuple[float, ...]:
         element = element.one(tag) if element is not None else None
     mu = element.one("mu") if element is not None else None
     return () if mu is None else mu.numbers("", 1, (1.0,))
+
+
+def is_default(word: str, value: Any) -> bool:
+    """Return True if a value is the default, for one axis or for two."""
+    return all(x == NONE[word] for x in (value if isinstance(value, list) else [value]))

@@ -97,12 +97,15 @@ class ModelBuilder(TreeBuilder, AttachedBuilder):
         for name in self._links:
             if name not in layout.poses:
                 raise ModelError(self._disconnected(name))
+        at_origin: dict[str, bool] = {}  # links whose frame is that of their body
         for name, (link, place) in self._frames.items():
             if link not in layout.poses:
                 raise ModelError(f"frame {name!r}: body: {self._no_link(link)}")
             link, place = layout.flexible.holder(link, place)
             body, offset = layout.poses[link]
-            layout.frames.append(Frame(name, body, offset.then(place)))
+            if link not in at_origin:
+                at_origin[link] = offset.is_identity
+            layout.frames.append(Frame(name, body, place if at_origin[link] else offset.then(place)))
         poses = layout.attachments()
         embedded, constrained_loops = self._loop_constraints(layout, poses, limits)
         attached = self._attached(layout.joints, poses)

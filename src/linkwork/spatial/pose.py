@@ -69,6 +69,11 @@ class Pose(Immutable):
             return False
         return any(isinstance(x, Symbol) for x in (*self.R.ravel(), *self.p))
 
+    @property
+    def is_identity(self) -> bool:
+        """True if it is exactly the identity, in numbers."""
+        return not self.is_symbolic and not self.p.any() and bool(np.array_equal(self.R, np.eye(3)))
+
     def frozen(self) -> Pose:
         """Return a constant pose with immutable float arrays; a symbolic one is returned unchanged."""
         return self if self.is_frozen or self.is_symbolic else Pose(frozen(self.R), frozen(self.p))
