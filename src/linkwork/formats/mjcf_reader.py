@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LimitError, ModelError
+from linkwork.formats.mjcf_chains import is_coupled
 from linkwork.formats.mjcf_names import body_names, free_name, joint_names
 from linkwork.formats.mjcf_process import Compiled
 from linkwork.formats.urdf_parts import LARGEST, MAX_NAME, Notes
@@ -317,7 +318,7 @@ class Reader:
             gear = float(c.actuator_gear[k][0])
             if c.actuator_trntype[k] in BY_JOINT and target == joint:
                 total += float(armature[k]) * gear**2
-            elif c.actuator_trntype[k] == BY_TENDON and not self.in_one_chain(target):
+            elif c.actuator_trntype[k] == BY_TENDON and not is_coupled(c, self.fixed_tendon(target)):
                 total += float(armature[k]) * sum(
                     (gear * factor) ** 2 for j, factor in self.fixed_tendon(target) if j == joint
                 )
@@ -344,15 +345,6 @@ class Reader:
         if any(int(c.wrap_type[w]) != WRAPS_JOINT for w in wraps):
             return []
         return [(int(c.wrap_objid[w]), float(c.wrap_prm[w])) for w in wraps]
-
-    def in_one_chain(self, tendon: int) -> bool:
-        """Return True if each joint of a fixed tendon carries the next: MuJoCo's armatures couple these."""
-        c = self.compiled
-        bodies = sorted({int(c.jnt_bodyid[j]) for j, _ in self.fixed_tendon(tendon)})
-        above = bodies[-1:] or [0]
-        while above[-1]:
-            above.append(int(c.body_parentid[above[-1]]))
-        return bool(bodies) and {*above}.issuperset(bodies)
 
     # states
 

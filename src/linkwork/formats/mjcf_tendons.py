@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.formats.mjcf_chains import is_coupled, is_one_chain
 from linkwork.formats.mjcf_names import tendon_joint
 from linkwork.formats.mjcf_reader import BY_TENDON, Reader, unlimited
 from linkwork.joints import Prismatic
@@ -87,7 +88,7 @@ def _acting(reader: Reader, k: int) -> dict[str, float]:
     motors = [a for a in range(len(c.names["actuator"])) if _drives(reader, a, k)]
     armature = c.optional("actuator_armature")
     added = {"damping": sum(reader.motor_damping(a) for a in motors)}
-    if len(armature) and reader.in_one_chain(k):
+    if len(armature) and is_coupled(c, reader.fixed_tendon(k)):
         added["armature"] = sum(float(armature[a]) * float(c.actuator_gear[a][0]) ** 2 for a in motors)
     for word, value in added.items():
         if value:
@@ -111,7 +112,7 @@ def _add(
         "friction": values_by_name.get("frictionloss", 0.0),
         "armature": values_by_name.get("armature", 0.0),
     }
-    if options["armature"] and not reader.in_one_chain(k):
+    if options["armature"] and not is_one_chain(c, reader.fixed_tendon(k)):
         message = "armature of a tendon couples joints of different branches here, but not in MuJoCo"
         reader.notes.add(message, of)
     if "stiffness" in values_by_name:
