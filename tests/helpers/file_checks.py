@@ -115,7 +115,8 @@ def check_mjcf(files: dict[str, str]) -> str:
             model = lw.load(path)
         except LinkworkError as error:
             if theirs.neq and re.search(
-                "cannot be closed|is open by|no degree of freedom|Jacobian|singular", str(error)
+                "cannot be closed|is open by|no degree of freedom|Jacobian|singular|redundant equations",
+                str(error),
             ):
                 return f"refused: {_kind_of(error)}"
             raise

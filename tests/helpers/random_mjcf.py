@@ -199,7 +199,7 @@ class File:
             self.bodies.append(name)
         parts = [joints, inertia, shapes, inside]
         rng.shuffle(parts)
-        part = self.compensated or (0.5 if self.wide and some(rng, 0.005) else 0.0)
+        part = self.compensated or (rng.choice([0.5, 1.0, -0.3]) if self.wide and some(rng, 0.05) else 0.0)
         more = f' gravcomp="{part}"' if part else ""
         return f'<body name="{name}"{child}{self.place()}{more}>{"".join(parts)}</body>'
 
@@ -269,6 +269,10 @@ class File:
                 )
             if self.wide and some(rng, 0.3):
                 actuators += self.driven(f'tendon="{name}"')
+        if self.wide and len(self.sites) > 1 and some(rng, 0.4):
+            spatial, pull = self.spatial()
+            tendons += spatial
+            actuators += pull
         for joint in self.joints:
             if some(rng, 0.2):
                 word = "jointinparent" if some(rng, 0.2) else "joint"
@@ -284,6 +288,21 @@ class File:
                 words = f'refsite="{rng.choice(self.sites)}" gear="{numbers(rng.normal(size=6))}"'
                 actuators += f'<position kp="3" site="{site}" {words}/>'
         return tendons, actuators
+
+    def spatial(self) -> tuple[str, str]:
+        """A spatial tendon through sites and pulleys, and an actuator that pulls it."""
+        rng = self.rng
+        name = self.name("tendon")
+        inside = ""
+        for branch in range(int(rng.integers(1, 3))):
+            inside += f'<pulley divisor="{rng.uniform(0.5, 3):.4g}"/>' if branch else ""
+            chosen = rng.choice(self.sites, size=int(rng.integers(2, 4)))
+            inside += "".join(f'<site site="{each}"/>' for each in chosen)
+        words = f' stiffness="{rng.uniform(0, 9):.4g}"' if some(rng, 0.6) else ""
+        words += f' springlength="{numbers(np.sort(rng.uniform(0, 4, size=2)))}"' if some(rng, 0.4) else ""
+        words += f' damping="{rng.uniform(0, 2):.4g}"' if some(rng, 0.5) else ""
+        actuator = self.driven(f'tendon="{name}"') if some(rng, 0.5) else ""
+        return f'<spatial name="{name}"{words}>{inside}</spatial>', actuator
 
     def driven(self, of: str) -> str:
         """An actuator of a joint or tendon."""
@@ -312,7 +331,7 @@ class File:
             ]
         kind = str(rng.choice(kinds))
         more = f' gear="{rng.normal():.4g}"' if some(rng, 0.8) else ""
-        more += f' armature="{rng.uniform(0, 1):.4g}"' if some(rng, 0.3) and "tendon" not in of else ""
+        more += f' armature="{rng.uniform(0, 1):.4g}"' if some(rng, 0.3) else ""
         more += f' damping="{rng.uniform(0, 1):.4g}"' if some(rng, 0.3) else ""
         if self.wide:
             more += (
