@@ -145,13 +145,13 @@ def test_what_is_in_no_table_is_reported_with_its_line(root: str) -> None:
 
 def test_an_included_file_is_checked_too(tmp_path: Path) -> None:
     (tmp_path / "arm.sdf").write_text(
-        '<sdf version="1.9"><model name="m"><link name="a">\n<gravity>0</gravity></link></model></sdf>'
+        '<sdf version="1.9"><model name="m"><link name="a">\n<kinematic>1</kinematic></link></model></sdf>'
     )
     include = "<include><uri>arm.sdf</uri>\n<experimental:params/></include>"
     (tmp_path / "all.sdf").write_text(f'<sdf version="1.9"><world name="w">{include}</world></sdf>')
     report = lw.load(tmp_path / "all.sdf").report()
     assert "<experimental:params> in <include> is unknown in SDF and ignored: line 2" in report
-    assert "<gravity> in <link> is not supported and ignored (gravity acts on all links): line 2" in report
+    assert "<kinematic> in <link> is not supported and ignored: line 2" in report
 
 
 def test_rows_of_a_text() -> None:

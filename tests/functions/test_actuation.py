@@ -204,7 +204,7 @@ UNREAD = {
     "orientation": ('<orientation name="m" joint="ball" kp="3"/>', "of type 'so3'"),
     "refsite": ('<position name="m" site="s" refsite="s" kp="2" gear="1 0 0 0 0 0"/>', "refsite"),
     "actearly": ('<general name="m" joint="j1" dyntype="integrator" actearly="true"/>', "actearly"),
-    "spatial tendon": ('<motor name="m" tendon="sp"/>', "a spatial tendon"),
+    "tendon around a geom": ('<motor name="m" tendon="sp"/>', "a tendon that wraps around geoms"),
     "user": ('<general name="m" joint="j1" gaintype="user"/>', "gain of type 'user'"),
 }
 
@@ -212,8 +212,9 @@ UNREAD = {
 @pytest.mark.parametrize("kind", UNREAD)
 def test_what_does_not_act_is_reported(kind: str) -> None:
     text, told = UNREAD[kind]
-    spatial = '<spatial name="sp"><site site="s"/><site site="s2"/></spatial>'
-    bodies = BODIES.format("").replace('<site name="s"', '<site name="s2"/><site name="s"')
+    spatial = '<spatial name="sp"><site site="s"/><geom geom="g"/><site site="s2"/></spatial>'
+    around = '<geom name="g" type="sphere" size="0.01"/><site name="s2"/><site name="s"'
+    bodies = BODIES.format("").replace('<site name="s"', around)
     model = lw.load(FILE.format(bodies, spatial, text + LAWS["motor"].replace('"m"', '"good" ')))
     (line,) = [line for line in model.report().splitlines() if "actuator 'm'" in line]
     assert told in line and "the actuator is ignored" in line
@@ -224,7 +225,7 @@ def test_what_does_not_act_is_reported(kind: str) -> None:
     tau = lw.actuation(model, q, v, [0.5], actuators=["good"])  # its gear and range are its own
     assert tau[model.v_names.index("j1")] == 2.5
     assert lw.actuation(model, q, v, [7.0], actuators=["good"])[model.v_names.index("j1")] == 5.0
-    with pytest.raises(ModelError, match="the actuator is ignored"):
+    with pytest.raises(ModelError, match="the actuator is ignored|wraps around geoms"):
         lw.load(FILE.format(bodies, spatial, text), strict=True)
 
 
