@@ -373,3 +373,16 @@ def test_elements_of_several_files_are_not_nested_too_deep(tmp_path: Path) -> No
         ModelError, match=r"1.xml:1: <body> in .* in \.\.\.: elements are nested deeper than the limit of 450"
     ):
         lw.load(tmp_path / "all.xml")
+
+
+@pytest.mark.parametrize("word", ["damping", "armature", "stiffness", "frictionloss"])
+def test_negative_properties_of_joints_are_named(word: str) -> None:
+    """MuJoCo accepts them: some files of robots have a damping that was fitted."""
+    text = f"""<mujoco><worldbody><body><joint name="j" {word}="-0.1"/><geom size=".1" pos=".2 0 0"/></body>
+      </worldbody></mujoco>"""
+    model = lw.load(text)
+    name = word.replace("loss", "")
+    assert f"negative {name} is not supported and ignored: joint 'j'" in model.report()
+    assert getattr(model.joint("j"), name) == (0.0,)
+    with pytest.raises(ModelError, match=f"negative {name}"):
+        lw.load(text, strict=True)

@@ -272,6 +272,11 @@ class Reader:
             "armature": (c.dof_armature[rows_of_joint] + self._reflected(joint)).tolist(),
         }
         stiffness = float(c.jnt_stiffness[joint]) * self.acts("spring")
+        for word, values in (*values_by_name.items(), ("stiffness", [stiffness])):
+            if min(values, default=0.0) < 0.0:
+                self.notes.missing(f"negative {word} is not supported and ignored", label)
+                values[:] = [max(0.0, x) for x in values]
+        stiffness = max(0.0, stiffness)
         if stiffness and kind.nv == 6:
             self.notes.missing("stiffness of a free joint is not supported and ignored", label)
         elif stiffness:
