@@ -480,7 +480,7 @@ def test_splits_that_are_not_the_joint_are_refused() -> None:
         model.partitioned(splits={"joint0": [x, (1,)]})
     with pytest.raises(ModelError, match="expected a sequence of"):
         model.partitioned(splits={"joint0": 3})
-    with pytest.raises(ModelError, match="1 velocity"):
+    with pytest.raises(ModelError, match="several velocities"):
         model.partitioned("joint1")
     with pytest.raises(ModelError, match="no joint named"):
         model.partitioned("hip")
