@@ -10,12 +10,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from linkwork.cli.parser import Parser
+from linkwork.cli.parser import Parser, count, port, seconds
 from linkwork.cli.robot import add_robot, as_json
 from linkwork.cli.terminal import Paint
 from linkwork.errors import LinkworkError
@@ -79,7 +78,7 @@ def compare(parser: argparse.ArgumentParser) -> Run:
     add_robot(parser)
     parser.add_argument(
         "--states",
-        type=_count,
+        type=count,
         default=64,
         metavar="N",
         help="number of random states to compare (default: 64)",
@@ -164,9 +163,9 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
     """Simulate a robot, or many at once, and write the motion."""
     add_robot(parser)
     parser.add_argument(
-        "--duration", type=_seconds, default=2.0, metavar="S", help="duration [s] (default: 2)"
+        "--duration", type=seconds, default=2.0, metavar="S", help="duration [s] (default: 2)"
     )
-    parser.add_argument("--dt", type=_seconds, default=1e-3, metavar="S", help="step [s] (default: 0.001)")
+    parser.add_argument("--dt", type=seconds, default=1e-3, metavar="S", help="step [s] (default: 0.001)")
     methods = ("semi_implicit_euler", "rk4", "rk45", "implicit_midpoint", "linearly_implicit_euler")
     methods_help = (
         "integrator (default: rk4; with --contact: semi_implicit_euler); rk45 is adaptive, implicit_midpoint "
@@ -180,7 +179,7 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
     )
     parser.add_argument(
         "--rows",
-        type=_count,
+        type=count,
         default=1,
         metavar="N",
         help="number of robots (default: 1); all but the first start in random states",
@@ -204,7 +203,7 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
     )
     parser.add_argument(
         "--every",
-        type=_seconds,
+        type=seconds,
         default=0.02,
         metavar="S",
         help="interval between recorded states [s] (default: 0.02)",
@@ -235,7 +234,7 @@ def study(parser: argparse.ArgumentParser) -> Run:
         help="executor (default: threads)",
     )
     parser.add_argument(
-        "--workers", type=_count, metavar="N", help="number of parallel threads, processes or Ray tasks"
+        "--workers", type=count, metavar="N", help="number of parallel threads, processes or Ray tasks"
     )
     parser.add_argument("--address", metavar="ADDRESS", help="address of a Ray cluster")
     parser.add_argument(
@@ -257,44 +256,16 @@ def view(parser: argparse.ArgumentParser) -> Run:
         "--folder", action="append", default=[], help="additional folder from which meshes may be read"
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=_port, default=8080, help="first port to try (default: 8080)")
+    parser.add_argument("--port", type=port, default=8080, help="first port to try (default: 8080)")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument(
         "--seconds",
-        type=_seconds,
+        type=seconds,
         default=None,
         metavar="S",
         help="time to serve [s] (default: until Ctrl-C)",
     )
     return _deferred("view")
-
-
-def _count(text: str) -> int:
-    number = int(text) if _DIGITS.fullmatch(text) else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text}")
-    return number
-
-
-def _port(text: str) -> int:
-    number = int(text) if _DIGITS.fullmatch(text) else 0
-    if not 1 <= number <= LAST_PORT:
-        raise argparse.ArgumentTypeError(f"expected an integer from 1 to {LAST_PORT}, got {text}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text}")
-    return number
-
-
-_DIGITS = re.compile(r"[0-9]{1,18}")
-LAST_PORT = 65_535
 
 
 GROUPS: tuple[tuple[str, tuple[Callable[[argparse.ArgumentParser], Run], ...]], ...] = (

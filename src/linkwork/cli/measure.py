@@ -57,8 +57,6 @@ def costs(
 
     The functions and `between` are called in turns. Functions with more than `most` operations are not
     timed, except those in `always`.
-
-    Timed are those with at most so many operations, and those that `always` are.
     """
     programs = {name: function.program(model, **options) for name, (function, options) in functions.items()}
     counted = {name: count_operations(program)["total"] for name, program in programs.items()}

@@ -47,3 +47,34 @@ class Parser(argparse.ArgumentParser):
             message += re.sub(r"'(?=\w)", "'--", hint)
         topic = self.prog.partition(" ")[2]
         self.exit(2, f"{self.prog}: {plain(message)}\nSee 'linkwork help{topic and f' {topic}'}'.\n")
+
+
+_DIGITS = re.compile(r"[0-9]{1,18}")
+LAST_PORT = 65_535
+
+
+def count(text: str) -> int:
+    """Return an argument as a positive integer."""
+    number = int(text) if _DIGITS.fullmatch(text) else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text}")
+    return number
+
+
+def port(text: str) -> int:
+    """Return an argument as a port number."""
+    number = int(text) if _DIGITS.fullmatch(text) else 0
+    if not 1 <= number <= LAST_PORT:
+        raise argparse.ArgumentTypeError(f"expected an integer from 1 to {LAST_PORT}, got {text}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Return an argument as a positive duration [s]."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text}")
+    return number

@@ -81,7 +81,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found: `problems` make a model unsound, `notes` deserve a second look; one sentence
+    """Result of `diagnose`: `problems` make a model unsound, `notes` deserve a second look; one sentence
     each.
 
     `costs` has an entry for each of `model.clusters`, in their order, and `operations` is their sum; both are

@@ -78,10 +78,20 @@ def forward_kinematics(model: Model, q: Any) -> Any:
 
 @model_function(q="nq", options=normalize_frame)
 def frame_pose(model: Model, q: Any, *, frame: Frames) -> Any:
-    """Return the pose of a frame in the world as a homogeneous matrix, (..., 4, 4); lengths in m.
+    """Return the pose of a frame in the world as a homogeneous matrix.
 
-    `frame` is the name of a frame, link or joint, or "world"; for a sequence of names the result has shape
-    (..., frames, 4, 4).
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    frame : str or sequence of str
+        Name of a frame, link or joint, or "world".
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+        Axes of the frame as columns and its origin [m], in the world; (..., frames, 4, 4) for a sequence of
+        frames.
     """
     nodes = _frame_tree(model, q, frame)
     return for_each_frame(model, frame, lambda each: kinematics.frame_pose(nodes, each).matrix())
@@ -164,13 +174,21 @@ def frame_jacobian(model: Model, q: Any, *, frame: Frames, reference: str = "bod
         Configurations.
     frame : str or sequence of str
         Name of a frame, link or joint, or "world".
-    reference : str, optional
-        Point and axes, as in `frame_velocity`.
+    reference : {"body", "world_aligned", "world"}
+        Point and axes of the velocity. "body" (default): velocity of the frame's origin, in the axes of the
+        frame. "world_aligned": velocity of the frame's origin, in the axes of the world. "world": velocity of
+        the body's point that coincides with the world's origin, in the axes of the world. These are LOCAL,
+        LOCAL_WORLD_ALIGNED and WORLD of Pinocchio, with angular rows first.
 
     Returns
     -------
     ndarray, shape (..., 6, nv)
-        Rows [w, v]; (..., frames, 6, nv) for a sequence of frames.
+        Angular rows, then linear rows [rad/s, m/s per unit of v]; (..., frames, 6, nv) for a sequence of
+        frames. Columns belong to the independent velocities `model.v_names`.
+
+    See Also
+    --------
+    frame_velocity, frame_jacobian_rate, center_of_mass_jacobian
 
     Examples
     --------

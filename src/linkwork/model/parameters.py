@@ -360,7 +360,7 @@ def _loops(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
 
 
 def _pose(seven: np.ndarray) -> Pose:
-    """Return the pose at xyz [m] with a quaternion xyzw of any non-zero length."""
+    """Return the pose at xyz [m] with a quaternion xyzw of any nonzero norm."""
     R = Pose.from_quaternion(seven[3:]).R
     if any(isinstance(x, Symbol) for x in seven):
         return Pose(R, np.array(seven[:3], dtype=object))
@@ -381,11 +381,7 @@ def replaced(model: AnyModel, values: Mapping[str, Any]) -> AnyModel:
     numbers = checked(model, values)
     fields = substituted(model, numbers)
     inertias = fields.pop("inertia_inputs")
-    geometric_kinds = {name.partition("@")[0] for name in numbers} & {
-        "placement",
-        "ratio",
-        "loop_placement",
-    }
+    geometric_kinds = {"placement", "ratio", "loop_placement"} & {name.partition("@")[0] for name in numbers}
     if geometric_kinds and model.embedded:  # the same velocities stay independent
         independent_names = set(model.v_names)
         loop_bodies = {k for c in model.clusters if c.constraints for k in c.bodies}

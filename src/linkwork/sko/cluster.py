@@ -59,16 +59,12 @@ class _ClusterNode(HingeNode):
         }
         self._by_block: dict[Hashable, RigidBody] = {body.joint.child: body for body in self.bodies}
         self.supports = max(1, len(posture.supports))
-        self._has_several_supports = bool(posture.supports)
-        armature_bodies = [
-            body for body in members if self._has_several_supports and any_nonzero(body.armature)
-        ]
+        self._many_supports = bool(posture.supports)
+        armature_bodies = [body for body in members if self._many_supports and any_nonzero(body.armature)]
         self._flexible = [body for body in members if body.integrals is not None]
 
         def extra_rows(x: np.ndarray) -> np.ndarray:
-            """Return the rows after those of bodies (rotor spins, joints with armature, modes), of a quantity
-            of all joints.
-            """
+            """Return the rows after those of bodies, of x of all joints: rotors, armatures, modes."""
             rows = [
                 coaxial_to.relative_spin(rotor, lambda body: x[self._own[body]][0])
                 for rotor, coaxial_to in rotors.items()
@@ -90,18 +86,16 @@ class _ClusterNode(HingeNode):
             None if body.joint.parent in self.blocks else on for body, on in zip(self.bodies, on_parent)
         ]
         self._A = self._weight()
-        if self._has_several_supports:
+        if self._many_supports:
             self._speed = self._speed + self._Gamma @ embedding.V
         self._spins = [RotorRow(self.blocks[one.body.joint.child], one.k, one.J) for one in rotors.values()]
         self._joint_inertias = [J for body in armature_bodies for J in body.armature]
-        self._with_armature = (
-            [] if self._has_several_supports else [body for body in members if body.joint.nv]
-        )
+        self._with_armature = [] if self._many_supports else [body for body in members if body.joint.nv]
         self._armature = self._joint_armature()
 
     def _weight(self) -> ClusterWeight:
         """Return the weight between the rows of the parent and those of this node."""
-        if not self._has_several_supports:
+        if not self._many_supports:
             block = next(carrier for carrier in self._carriers if carrier is not None)
             return ClusterWeight(self.bodies, len(self._n), block, self.parent.rows)
         embedding = self._embedding
@@ -194,11 +188,11 @@ class _ClusterNode(HingeNode):
         return self._out(alpha, ddtheta, self._embedding.g, self._n, RigidBody.accelerate)
 
     def carried(self, block: Hashable, place: Pose) -> tuple[Hashable, Pose] | None:
-        while block in self.blocks and not self._has_several_supports:
+        while block in self.blocks and not self._many_supports:
             body = self._by_block[block]
             block = body.joint.parent
             place = body.X.then(place)
-        return None if self._has_several_supports else (block, place)
+        return None if self._many_supports else (block, place)
 
     def _with_rotors(self, M: BodiesInertia, forces: dict[int, np.ndarray], alpha: np.ndarray) -> np.ndarray:
         """Return forces on bodies and further rows with the gyroscopic moments of rotors."""
