@@ -241,7 +241,7 @@ INVALID = [
     ({"shape": "hull", "vertices": [*SQUARE[:3], (np.nan, 0.0, 0.0)]}, "vertices: expected finite numbers"),
     (
         {"shape": "hull", "vertices": np.random.default_rng(0).normal(size=(100_000, 3))},
-        "100000 corners, more than 64",
+        "at most 64 corners, got 100000",
     ),
     ({"shape": "hull", "vertices": SQUARE[:3]}, "vertices: expected finite numbers of shape"),
     ({"shape": "box", "size": (0.1, -0.1, 0.1)}, "in `size` that are not negative"),

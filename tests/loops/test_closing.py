@@ -24,7 +24,7 @@ from linkwork.joints import (
     Spherical,
     Universal,
 )
-from linkwork.loops.closing import CLOSED, close
+from linkwork.loops.closing import CLOSURE_TOL, close
 from linkwork.loops.closing_problem import ClosureProblem
 from linkwork.mechanism import Loop
 from linkwork.model import Model, ModelBuilder
@@ -182,7 +182,7 @@ def test_what_is_turned_over_is_far_from_closed(kind: Joint) -> None:
         problem = ClosureProblem(model, [0], model.constrained_loops)
         assert np.isclose(np.linalg.norm(problem.at(np.array([angle]))[0]), angle, atol=1e-3)
     q, left = close(model, [0], model.constrained_loops, np.array([3.0]))
-    assert left < CLOSED and np.isclose(np.cos(q[0]), 1.0)
+    assert left < CLOSURE_TOL and np.isclose(np.cos(q[0]), 1.0)
 
 
 def four_bar(size: float = 1.0, crank: float = 0.4, ground: float = 1.1, **limits: Any) -> ModelBuilder:

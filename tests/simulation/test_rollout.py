@@ -15,7 +15,7 @@ from andrews import END, START, force, squeezer
 from linkwork.joints import Free, Revolute, Spherical
 from linkwork.model import WORLD
 from linkwork.simulation.charts import Charts
-from linkwork.simulation.stepping import SMOOTH, Stepping
+from linkwork.simulation.stepping import SMOOTH_TOL, Stepping
 from planar_bars import crank_states, four_bar, parallelograms
 from planar_mechanisms import folding_dyad, peaucellier
 
@@ -388,7 +388,7 @@ def test_a_peaucellier_linkage_keeps_its_energy_or_reports_a_dead_point() -> Non
     assert found.status[0] in (lw.Status.OK, lw.Status.DEAD_POINT) and found.status[1] == lw.Status.OK
     assert found.steps[0] > 10
     energy = kept_energy(model, found)
-    passed = 2.0 * SMOOTH  # of the velocity, in the step that passes the singular state
+    passed = 2.0 * SMOOTH_TOL  # of the velocity, in the step that passes the singular state
     assert energy[0] < passed and energy[1] < 5e-7
 
 
@@ -411,7 +411,7 @@ def test_peaucellier_linkages_keep_their_energy_or_report_a_dead_point() -> None
     change = np.nanmax(np.abs(total - total[:, :1]), axis=1) / np.nanmax(
         lw.kinetic_energy(model, found.q, found.v), axis=1
     )
-    passed = 2.0 * SMOOTH  # of the velocity, in a step that passes a singular state
+    passed = 2.0 * SMOOTH_TOL  # of the velocity, in a step that passes a singular state
     assert change.max() < passed and set(found.status) <= {lw.Status.OK, lw.Status.DEAD_POINT}
 
 

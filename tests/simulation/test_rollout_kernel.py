@@ -60,7 +60,7 @@ def test_same_bits_as_stepping_in_python(integrator: str, monkeypatch: pytest.Mo
         one = lw.rollout(ARM, q, v, tau, steps=1, **how)
         q = one.q[:, 1]
         v = one.v[:, 1]
-    monkeypatch.setattr(one_kernel, "CHUNK", 2)
+    monkeypatch.setattr(one_kernel, "CHUNK_ROWS", 2)
     each = np.broadcast_to(tau, (3, 7, ARM.nv))  # forces of each step: no loop inside of the kernel
     other = lw.rollout(ARM, whole.q[:, 0], whole.v[:, 0], each, steps=7, record_every=3, **how)
     assert np.array_equal(other.q, whole.q) and np.array_equal(other.v, whole.v)

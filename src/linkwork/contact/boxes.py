@@ -22,12 +22,10 @@ from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
 PARALLEL_TOL = 1e-10  # squared sine of the angle of edges that have no axis across
-PREFERENCE_MARGIN = (
-    3e-11  # relative to the size: by so much an axis must be better than those before, faces first
-)
-SHARP_DISTANCE = (
-    1e-6  # the same: corners that are nearer than this to touching have the normal of the best axis
-)
+# relative to the size: by so much an axis must be better than those before, faces first
+PREFERENCE_MARGIN = 3e-11
+# the same: corners that are nearer than this to touching have the normal of the best axis
+SHARP_DISTANCE = 1e-6
 
 
 class _Axis(NamedTuple):

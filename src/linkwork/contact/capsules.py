@@ -13,9 +13,8 @@ from linkwork.contact.manifold import Meeting, negated
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
-DEEPER_MARGIN = (
-    1e-9  # relative to the size: nearest points that are nearer than both ends by this replace one of them
-)
+# relative to the size: nearest points that are nearer than both ends by this replace one of them
+DEEPER_MARGIN = 1e-9
 DISTINCT_DISTANCE = 1e-6  # the same: ends that are nearer to each other are one point
 
 

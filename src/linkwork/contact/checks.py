@@ -13,9 +13,9 @@ from linkwork.mechanism import Geometry
 
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "heightfield": 2}
 POSITIVE = ("ellipsoid", "heightfield")
-CORNERS = 64  # of a hull
+MAX_HULL_CORNERS = 64  # of a hull
 CONDIM = (1, 3, 4, 6)
-HEIGHTS = 4096  # of a height field: each takes about two operations a candidate
+MAX_HEIGHTS = 4096  # of a height field: each takes about two operations a candidate
 
 
 def checked_shape(shape: Geometry) -> Geometry:
@@ -33,17 +33,18 @@ def checked_shape(shape: Geometry) -> Geometry:
     check_coefficients(f"Contacts: shape {shape.name!r}:", shape.friction, 3, shape.condim, shape.margin)
     if shape.shape == "hull":
         _table(f"{label} vertices", shape.vertices, 4, 3)
-        if len(shape.vertices) > CORNERS:
+        if len(shape.vertices) > MAX_HULL_CORNERS:
             raise LimitError(
-                f"{label} has {len(shape.vertices)} corners, more than {CORNERS}: lw.hull_corners gives fewer"
+                f"{label}: expected at most {MAX_HULL_CORNERS} corners, got {len(shape.vertices)}; "
+                "lw.hull_corners selects fewer"
             )
         if not hull_faces(shape.vertices):
             raise ModelError(f"{label} vertices: expected points that are not all on one line")
     if shape.shape == "heightfield":
         _table(f"{label} heights", shape.heights, 2, None)
-        if len(shape.heights) * len(shape.heights[0]) > HEIGHTS:
+        if len(shape.heights) * len(shape.heights[0]) > MAX_HEIGHTS:
             raise LimitError(
-                f"{label} has more than {HEIGHTS} heights: give a coarser grid, or only the part that is "
+                f"{label} has more than {MAX_HEIGHTS} heights: give a coarser grid, or only the part that is "
                 "walked on"
             )
     return shape

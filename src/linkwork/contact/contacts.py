@@ -53,9 +53,8 @@ class Contacts:
     iterations: int = 200
     tolerance: float = 1e-9
     most: int = 256
-    found: tuple[Candidate, ...] | None = (
-        None  # the candidates of one model: the normal form, by which kernels are found
-    )
+    # the candidates of one model: the normal form, by which kernels are found
+    found: tuple[Candidate, ...] | None = None
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -19,7 +19,7 @@ from linkwork.contact.hull_faces import Face
 from linkwork.contact.manifold import Patch
 from linkwork.spatial.constants import product
 
-RIM = 8  # corners of the polygon that stands for a cap of a cylinder in manifolds
+RIM_CORNERS = 8  # corners of the polygon that stands for a cap of a cylinder in manifolds
 TINY = 1e-30
 
 
@@ -178,7 +178,7 @@ class Cylinder(Convex):
         x, y, z = n
         cap = z * z > x * x + y * y
         top = where(z < 0.0, -self.half, self.half)
-        turns = [2.0 * pi * (k + 0.5) / RIM for k in range(RIM)]
+        turns = [2.0 * pi * (k + 0.5) / RIM_CORNERS for k in range(RIM_CORNERS)]
         rim = [[self.across * cos(turn), self.across * sin(turn), top] for turn in turns]
         scale = self.across / sqrt(x * x + y * y + TINY)
         line = [[scale * x, scale * y, self.half], [scale * x, scale * y, -self.half]]

@@ -20,15 +20,12 @@ from linkwork.compiler.ir.symbol import Symbol
 from linkwork.contact.surfaces import axes_along
 from linkwork.spatial.constants import product
 
-EDGE_TOL = (
-    1e-6  # relative to the size of the shapes: points that are this far outside of a polygon count as inside
-)
-DEEPER_MARGIN = (
-    1e-6  # the same: a point that is deeper by this than all that were chosen replaces one of them
-)
-NEAREST_TOL = (
-    1e-5  # the same: a point that is this near to the nearest points of the shapes is replaced by these
-)
+# relative to the size of the shapes: points that are this far outside of a polygon count as inside
+EDGE_TOL = 1e-6
+# the same: a point that is deeper by this than all that were chosen replaces one of them
+DEEPER_MARGIN = 1e-6
+# the same: a point that is this near to the nearest points of the shapes is replaced by these
+NEAREST_TOL = 1e-5
 FIRST_DIRECTION = (
     0.75,
     0.55,

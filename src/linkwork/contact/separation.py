@@ -32,9 +32,8 @@ DEEP_OVERLAP = 1e-2  # relative to the size of the smaller shape: overlaps of mo
 # relative to the size of the smaller shape: how far the shapes are parted to find their nearest points
 PASS_SEPARATION = 3e-3
 MAX_START_COST = 300  # operations, in tens, for directions of one shape's faces
-MAX_EXTRAPOLATION = (
-    0.9  # the largest ratio of successive changes of the normal by which the next ones are foreseen
-)
+# the largest ratio of successive changes of the normal by which the next ones are foreseen
+MAX_EXTRAPOLATION = 0.9
 CONVERGED_CHANGE = 1e-18  # squared change of the normal by the last pass
 ROUNDING_TOL = 1e-9  # relative to the size: distances that differ by less are the same
 IMPROVEMENT_MARGIN = 1e-9  # relative to the size: by so much a direction must be better than those before

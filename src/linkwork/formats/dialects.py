@@ -23,7 +23,7 @@ import numpy as np
 from linkwork.errors import ModelError
 from linkwork.formats.extension import Extension, embedded, integers
 from linkwork.formats.gearbox import TreeJoint, gear_terms
-from linkwork.formats.urdf_parts import LARGEST, MAX_NAME, ONE, Notes, at, joint_kind, origin, unknown
+from linkwork.formats.urdf_parts import MAX_NAME, MAX_VALUE, ONE, Notes, at, joint_kind, origin, unknown
 from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Joint, Prismatic, Revolute, Spherical, Universal
 from linkwork.lazy import cached_property
@@ -140,8 +140,8 @@ def _mimic(file: File, name: str, joint: Element) -> str:
         raise mimic.error(
             f"cyclic mimic: the joint follows itself through {join_names([repr(printable(x)) for x in path])}"
         )
-    factor = mimic.number("multiplier", 1.0, largest=LARGEST)
-    offset = mimic.number("offset", 0.0, largest=LARGEST)
+    factor = mimic.number("multiplier", 1.0, largest=MAX_VALUE)
+    offset = mimic.number("offset", 0.0, largest=MAX_VALUE)
     coupling = f"{name} follows {other}"
     file.builder.add_coupling(coupling, {name: 1.0, other: -factor}, offset=offset)
     return coupling
@@ -164,7 +164,7 @@ def _loop(file: File, loop: Element) -> str:
         return _add_loop(file, loop, _name(loop), kind, links, places, embed=embedded(loop))
     _differ(loop, links)
     name = _name(loop)
-    ratio = loop.needed("ratio").number("value", largest=LARGEST)
+    ratio = loop.needed("ratio").number("value", largest=MAX_VALUE)
     with _errors_at(loop):
         first, second = (file.called[link] for link in links)
         file.builder.add_coupling(
@@ -185,9 +185,9 @@ def _terms(file: File, coupling: Element) -> str:
             raise term.error(f"{file.joints[joint].label}: expected a joint with one DoF")
         if joint in terms:
             raise term.error(f"duplicate joint {printable(joint)!r}")
-        terms[joint] = term.number("coefficient", largest=LARGEST)
+        terms[joint] = term.number("coefficient", largest=MAX_VALUE)
     offset = coupling.one("offset")
-    value = 0.0 if offset is None else offset.number("value", largest=LARGEST)
+    value = 0.0 if offset is None else offset.number("value", largest=MAX_VALUE)
     with _errors_at(coupling):
         file.builder.add_coupling(name, terms, offset=value, embed=embedded(coupling))
     return name
@@ -204,7 +204,7 @@ def _loop_joint(file: File, loop: Element) -> str:
         links.append(_link(file, end, "link"))
         zero = (0.0, 0.0, 0.0)
         places.append(
-            Pose.from_xyz_rpy(*(end.numbers(key, 3, zero, largest=LARGEST) for key in ("xyz", "rpy")))
+            Pose.from_xyz_rpy(*(end.numbers(key, 3, zero, largest=MAX_VALUE) for key in ("xyz", "rpy")))
         )
     kind = joint_kind(loop, loop.word("type"), file.notes)
     return _add_loop(file, loop, _name(loop), kind, links, places)
@@ -214,7 +214,8 @@ def _ball(file: File, ball: Element) -> str:
     """Add a ball constraint between points of two links; it gets a name from them."""
     links = [_link(file, ball.needed(f"drake:ball_constraint_body_{x}"), "name") for x in "AB"]
     points = [
-        ball.needed(f"drake:ball_constraint_p_{x}").numbers("value", 3, largest=LARGEST) for x in ("AP", "BQ")
+        ball.needed(f"drake:ball_constraint_p_{x}").numbers("value", 3, largest=MAX_VALUE)
+        for x in ("AP", "BQ")
     ]
     name = f"{links[0]} on {links[1]}"
     name += f" (line {ball.line})" if name in file.closing else ""
@@ -305,7 +306,7 @@ def _pose(joint: Element) -> Pose:
         raise pose.error(
             "pose: degrees and quaternions are not supported; use roll, pitch and yaw in radians"
         )
-    numbers = pose.numbers("", 6, (0.0,) * 6, largest=LARGEST)
+    numbers = pose.numbers("", 6, (0.0,) * 6, largest=MAX_VALUE)
     return Pose.from_xyz_rpy(numbers[:3], numbers[3:])
 
 
@@ -313,7 +314,7 @@ def _axis(joint: Element, tag: str, zero: dict[str, Pose], J: Pose) -> np.ndarra
     """Return the unit direction of an axis in the axes of the root."""
     axis = joint.needed(tag)
     xyz = axis.needed("xyz")
-    direction = np.array(xyz.numbers("", 3, largest=LARGEST))
+    direction = np.array(xyz.numbers("", 3, largest=MAX_VALUE))
     length = length_of(direction)
     if length == 0.0:
         raise xyz.error("axis: expected a nonzero vector such as 0 0 1")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.formats.urdf_parts import LARGEST, MAX_NAME
+from linkwork.formats.urdf_parts import MAX_NAME, MAX_VALUE
 from linkwork.mechanism.names import printable
 from linkwork.spatial import Pose
 
@@ -129,8 +129,8 @@ def written(value: Any) -> str:
     number = float(value) + 0.0
     if math.isinf(number):
         return "inf" if number > 0 else "-inf"
-    if not abs(number) <= LARGEST:
-        raise ValueError(f"expected a number of at most {LARGEST:g}, got {number}")
+    if not abs(number) <= MAX_VALUE:
+        raise ValueError(f"expected a number of at most {MAX_VALUE:g}, got {number}")
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 

@@ -16,7 +16,7 @@ from linkwork.formats import export_urdf_extension as extension
 from linkwork.formats.export_checks import Losses, as_polynomial
 from linkwork.formats.export_text import Tag, place
 from linkwork.formats.export_urdf_shapes import Shapes
-from linkwork.formats.extension import ACTING, LIMITS, TAG, WIDE
+from linkwork.formats.extension import ACTING, LIMITS, TAG, UNBOUNDED_LIMIT
 from linkwork.joints import (
     Cylindrical,
     Fixed,
@@ -236,7 +236,10 @@ def _acting(tag: Tag, joint: PlacedJoint, type_: str, partitioned: bool) -> None
             values = {word: getattr(joint, LIMITS[word])[0] for word in words}
             tag.add(
                 "limit",
-                **{word: math.copysign(WIDE, x) if math.isinf(x) else x for word, x in values.items()},
+                **{
+                    word: math.copysign(UNBOUNDED_LIMIT, x) if math.isinf(x) else x
+                    for word, x in values.items()
+                },
             )
             zero = joint.lower == joint.upper == (0.0,)
             extras = {

@@ -21,7 +21,7 @@ from typing import Any
 
 from linkwork.errors import ModelError
 from linkwork.formats.mjcf_equalities import polynomial
-from linkwork.formats.urdf_parts import LARGEST
+from linkwork.formats.urdf_parts import MAX_VALUE
 from linkwork.formats.xml import Element
 from linkwork.joints import Joint
 from linkwork.mechanism import Actuator, ContactPair
@@ -31,7 +31,7 @@ from linkwork.model.loop_joints import LoopOptions
 from linkwork.spatial.constants import set_frozen
 
 TAG = "linkwork"
-WIDE = 1e16  # a limit in <limit> that means none; other programs require one
+UNBOUNDED_LIMIT = 1e16  # a limit in <limit> that means none; other programs require one
 INFINITE = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 LIMITS = {
     "lower": "lower",
@@ -65,7 +65,7 @@ def numbers(element: Element, key: str, n: int | None = None) -> tuple[float, ..
     """Return an attribute as n numbers (by default any number of them), which may be infinite."""
     words = element.word(key).split()
     if all(word not in INFINITE for word in words):
-        return element.numbers(key, len(words) if n is None else n, largest=LARGEST)
+        return element.numbers(key, len(words) if n is None else n, largest=MAX_VALUE)
     finite_element = Element(
         element.tag,
         {key: " ".join("0" if word in INFINITE else word for word in words)},
@@ -109,7 +109,7 @@ def joint_words(joint: Element, kind: Joint) -> dict[str, Any]:
         values_by_name[name] = numbers(extension, word, kind.nq if word in ("lower", "upper") else kind.nv)
         if limit is not None and word in LIMITS and word in limit.attributes:
             (urdf_limit,) = limit.numbers(word, 1)
-            if abs(urdf_limit) < WIDE and urdf_limit != values_by_name[name][0]:
+            if abs(urdf_limit) < UNBOUNDED_LIMIT and urdf_limit != values_by_name[name][0]:
                 raise extension.error(f"{word} contradicts <limit> in line {limit.line}: remove one of them")
     return values_by_name
 
@@ -147,7 +147,7 @@ class Extension:
             return cls()
         extension = cls(True, element=element)
         if "gravity" in element.attributes:
-            extension.gravity = element.numbers("gravity", 3, largest=LARGEST)
+            extension.gravity = element.numbers("gravity", 3, largest=MAX_VALUE)
         if "tolerance" in element.attributes:
             extension.tolerance = element.number("tolerance")
         start = element.one("start")
@@ -268,9 +268,9 @@ def _actuator(element: Element) -> Actuator:
     joints = []
     for driven in element.all("drives"):
         check(driven, {"joint", "ratio"})
-        joints.append((driven.word("joint"), driven.number("ratio", largest=LARGEST)))
+        joints.append((driven.word("joint"), driven.number("ratio", largest=MAX_VALUE)))
     for word in ("length", "acceleration"):
-        options[word] = element.number(word, 0.0, largest=LARGEST)
+        options[word] = element.number(word, 0.0, largest=MAX_VALUE)
     if "lengths" in element.attributes:
         options["length_range"] = numbers(element, "lengths", 2)
     options |= {"enabled": not truth(element, "off"), "unread": element.attributes.get("unread", "")}
@@ -286,7 +286,7 @@ def _pair(element: Element) -> ContactPair:
     check(element, {"first", "second", "excluded", "friction", "condim", "margin"})
     friction = numbers(element, "friction") if "friction" in element.attributes else ()
     (condim,) = integers(element, "condim") if "condim" in element.attributes else (3,)
-    margin = element.number("margin", 0.0, largest=LARGEST)
+    margin = element.number("margin", 0.0, largest=MAX_VALUE)
     return ContactPair(
         element.word("first"), element.word("second"), truth(element, "excluded"), friction, condim, margin
     )
@@ -299,8 +299,8 @@ def _polynomial(builder: ModelBuilder, element: Element) -> str:
     for joint in element.all("joint"):
         check(joint, {"name", "y", "x"})
         weights[joint.word("name")] = (
-            joint.number("y", 0.0, largest=LARGEST),
-            joint.number("x", 0.0, largest=LARGEST),
+            joint.number("y", 0.0, largest=MAX_VALUE),
+            joint.number("x", 0.0, largest=MAX_VALUE),
         )
     function = partial(polynomial, numbers(element, "coefficients"), tuple(weights.values()))
     builder.add_implicit_constraint(name, function, joints=list(weights), embed=embedded(element))

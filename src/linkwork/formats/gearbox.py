@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.formats.urdf_parts import LARGEST
+from linkwork.formats.urdf_parts import MAX_VALUE
 from linkwork.formats.xml import Element
 from linkwork.mechanism.names import printable
 
@@ -34,7 +34,7 @@ def gear_terms(
 
     θ₁ and θ₂ are the angles from the reference body to the two ends, about `axes` if those are given.
     """
-    ratio = gearbox.needed("gearbox_ratio").numbers("", 1, largest=LARGEST)[0]
+    ratio = gearbox.needed("gearbox_ratio").numbers("", 1, largest=MAX_VALUE)[0]
     terms: dict[str, float] = {}
     for link, axis, tag, factor in zip(ends, axes, ("axis", "axis2"), (ratio, 1.0)):
         path = _between(reference, link, above)

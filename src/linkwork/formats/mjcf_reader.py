@@ -16,7 +16,7 @@ from linkwork.errors import LimitError, ModelError
 from linkwork.formats.mjcf_chains import is_coupled
 from linkwork.formats.mjcf_names import body_names, free_name, joint_names
 from linkwork.formats.mjcf_process import Compiled
-from linkwork.formats.urdf_parts import LARGEST, MAX_NAME, Notes
+from linkwork.formats.urdf_parts import MAX_NAME, MAX_VALUE, Notes
 from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.mechanism.limits import Limits
@@ -143,18 +143,18 @@ class Reader:
             self._add_body(body)
 
     def _check_sizes(self) -> None:
-        """Raise if a number is not finite or exceeds `LARGEST`."""
+        """Raise if a number is not finite or exceeds `MAX_VALUE`."""
         c = self.compiled
-        if not all(abs(g) <= LARGEST for g in c.info["gravity"]):
+        if not all(abs(g) <= MAX_VALUE for g in c.info["gravity"]):
             raise (self.root.all("option") or [self.root])[0].error(
-                f"gravity: expected finite numbers of at most {LARGEST:g}"
+                f"gravity: expected finite numbers of at most {MAX_VALUE:g}"
             )
         names = {"body": self.links, "jnt": self.joints, "geom": c.names["geom"], "site": c.names["site"]}
         velocity_of = np.repeat(np.arange(len(self.joints)), [WIDTHS[int(k)] for k in c.jnt_type])
         for word in CHECKED:
             kind, _, name = word.partition("_")
             values = np.asarray(c.arrays[word], dtype=float)
-            valid = np.isfinite(values) & (np.abs(values) <= LARGEST)
+            valid = np.isfinite(values) & (np.abs(values) <= MAX_VALUE)
             if name in ("quat", "iquat", "axis"):
                 # Numbers may be too large to be normalized.
                 valid &= (np.abs((values**2).sum(axis=1) - 1.0) < 1e-6)[:, None]
@@ -164,7 +164,7 @@ class Reader:
                 label = "joint" if kind in ("jnt", "dof") else kind
                 raise ModelError(
                     f"{label} {printable(owner_name)!r}: {name}: expected finite numbers of at most "
-                    f"{LARGEST:g}"
+                    f"{MAX_VALUE:g}"
                 )
 
     def _add_body(self, body: int) -> None:

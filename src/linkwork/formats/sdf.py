@@ -41,7 +41,7 @@ from linkwork.formats.sdf_parts import (
     shapes,
     truth,
 )
-from linkwork.formats.urdf_parts import LARGEST, Notes, at, unknown
+from linkwork.formats.urdf_parts import MAX_VALUE, Notes, at, unknown
 from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Free, Prismatic, Revolute, Spherical, Universal
 from linkwork.mechanism.limits import Limits
@@ -89,7 +89,7 @@ def _gravity(top: Element) -> tuple[float, ...]:
     if element is None and top.tag == WORLD and version_of(top) < (1, 6):
         physics = next(iter(top.all("physics")), None)
         element = physics.one("gravity") if physics is not None else None
-    return GRAVITY if element is None else element.numbers("", 3, GRAVITY, largest=LARGEST)
+    return GRAVITY if element is None else element.numbers("", 3, GRAVITY, largest=MAX_VALUE)
 
 
 class _Reader:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.formats.sdf_includes import version_of
-from linkwork.formats.urdf_parts import LARGEST, MAX_NAME, unknown
+from linkwork.formats.urdf_parts import MAX_NAME, MAX_VALUE, unknown
 from linkwork.formats.xml import Element
 from linkwork.mechanism import WORLD
 from linkwork.mechanism.names import printable
@@ -98,11 +98,11 @@ def pose_of(element: Element | None) -> Pose:
             f"rotation_format: expected euler_rpy or quat_xyzw, got {printable(rotation_format)!r}"
         )
     if rotation_format == "quat_xyzw":
-        values = element.numbers("", 7, largest=LARGEST)
+        values = element.numbers("", 7, largest=MAX_VALUE)
         if not any(values[3:]):
             raise element.error("quaternion: expected a nonzero one")
         return Pose(snapped(numeric_matrix(np.array(values[3:])), 4e-16), np.array(values[:3]))
-    values = element.numbers("", 6, largest=LARGEST)
+    values = element.numbers("", 6, largest=MAX_VALUE)
     degrees = element.attributes.get("degrees", "false") in ("true", "1")
     angles = [math.radians(x) for x in values[3:]] if degrees else list(values[3:])
     return Pose.from_xyz_rpy(values[:3], angles) if any(angles) else Pose.translation(np.array(values[:3]))
@@ -238,7 +238,9 @@ def direction(scope: Scope, axis: Element, J: Pose, *, in_model: bool) -> np.nda
     """Return the unit direction of an axis in the frame of the scope; J is the joint's pose there."""
     from_joint = axis.one("xyz")
     values: Any = (
-        (0.0, 0.0, 1.0) if from_joint is None else from_joint.numbers("", 3, (0.0, 0.0, 1.0), largest=LARGEST)
+        (0.0, 0.0, 1.0)
+        if from_joint is None
+        else from_joint.numbers("", 3, (0.0, 0.0, 1.0), largest=MAX_VALUE)
     )
     vector = np.array(values)
     size = math.sqrt(float(vector @ vector))

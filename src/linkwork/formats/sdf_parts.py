@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.formats.sdf_frames import Scope, direction, pose_of, relative_to
 from linkwork.formats.sdf_includes import version_of
-from linkwork.formats.urdf_parts import LARGEST, Notes, at, unknown
+from linkwork.formats.urdf_parts import MAX_VALUE, Notes, at, unknown
 from linkwork.formats.urdf_shapes import geometry_of
 from linkwork.formats.xml import Element
 from linkwork.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
@@ -19,7 +19,7 @@ from linkwork.spatial import Pose
 from linkwork.spatial.constants import length, product
 from linkwork.spatial.pose import snapped
 
-WIDE = 1e16  # limits of this size mean none
+UNBOUNDED_LIMIT = 1e16  # limits of this size mean none
 AXIAL = ("revolute", "continuous", "prismatic", "screw")
 KINDS = (*AXIAL, "revolute2", "universal", "ball", "fixed", "gearbox")
 
@@ -35,7 +35,7 @@ class Axis(NamedTuple):
     acting: dict[str, Any]
 
 
-def number(element: Element | None, tag: str, default: float, *, largest: float = LARGEST) -> float:
+def number(element: Element | None, tag: str, default: float, *, largest: float = MAX_VALUE) -> float:
     """Return the number in a child with this tag."""
     child = element.one(tag) if element is not None else None
     return default if child is None else child.numbers("", 1, (default,), largest=largest)[0]
@@ -137,10 +137,10 @@ def _pitch(joint: Element) -> float:
     per_turn = joint.one("screw_thread_pitch")
     older = joint.one("thread_pitch")
     if per_turn is not None:
-        return per_turn.numbers("", 1, largest=LARGEST)[0] / (2.0 * math.pi)
+        return per_turn.numbers("", 1, largest=MAX_VALUE)[0] / (2.0 * math.pi)
     if older is None:
         raise joint.error("missing element <screw_thread_pitch>")
-    value = older.numbers("", 1, largest=LARGEST)[0]
+    value = older.numbers("", 1, largest=MAX_VALUE)[0]
     if value == 0.0:
         raise older.error("thread_pitch: expected a nonzero number")
     return -1.0 / value
@@ -151,16 +151,16 @@ def acting(joint: Element, axis: Element, type_: str, notes: Notes) -> dict[str,
     limit = axis.one("limit")
     dynamics = axis.one("dynamics")
     values: dict[str, Any] = {}
-    low = bound(limit, "lower", -WIDE)
-    high = bound(limit, "upper", WIDE)
+    low = bound(limit, "lower", -UNBOUNDED_LIMIT)
+    high = bound(limit, "upper", UNBOUNDED_LIMIT)
     if low > high:
         raise (limit or axis).error(f"limit: expected lower <= upper, got {low:g} > {high:g}")
     if type_ != "continuous":
-        values |= {"lower": low} if low > -WIDE else {}
-        values |= {"upper": high} if high < WIDE else {}
+        values |= {"lower": low} if low > -UNBOUNDED_LIMIT else {}
+        values |= {"upper": high} if high < UNBOUNDED_LIMIT else {}
     for tag, word in (("effort", "max_effort"), ("velocity", "max_velocity")):
         largest = bound(limit, tag, -1.0)
-        if 0.0 <= largest < WIDE:
+        if 0.0 <= largest < UNBOUNDED_LIMIT:
             values[word] = largest
     if dynamics is None:
         return values
@@ -237,16 +237,16 @@ def _size(shape: Element) -> tuple[tuple[float, ...] | None, str, tuple[float, .
     """Return size, file and scale of a shape; size None if the shape is unknown."""
     one = (1.0, 1.0, 1.0)
     if shape.tag == "box":
-        return shape.needed("size").numbers("", 3, largest=LARGEST), "", one
+        return shape.needed("size").numbers("", 3, largest=MAX_VALUE), "", one
     if shape.tag == "sphere":
-        return (shape.needed("radius").numbers("", 1, largest=LARGEST)[0],), "", one
+        return (shape.needed("radius").numbers("", 1, largest=MAX_VALUE)[0],), "", one
     if shape.tag in ("cylinder", "capsule"):
         radius, length = (
-            shape.needed(tag).numbers("", 1, largest=LARGEST)[0] for tag in ("radius", "length")
+            shape.needed(tag).numbers("", 1, largest=MAX_VALUE)[0] for tag in ("radius", "length")
         )
         return (radius, length), "", one
     if shape.tag == "ellipsoid":
-        return shape.needed("radii").numbers("", 3, largest=LARGEST), "", one
+        return shape.needed("radii").numbers("", 3, largest=MAX_VALUE), "", one
     if shape.tag == "plane":
         return (0.0, 0.0, 0.0), "", one
     if shape.tag == "mesh":
@@ -254,14 +254,14 @@ def _size(shape: Element) -> tuple[tuple[float, ...] | None, str, tuple[float, .
         return (
             (),
             shape.needed("uri").content(),
-            one if scale is None else scale.numbers("", 3, one, largest=LARGEST),
+            one if scale is None else scale.numbers("", 3, one, largest=MAX_VALUE),
         )
     return None, "", one
 
 
 def _facing(normal: Element | None) -> Pose:
     """Return a rotation whose z is the normal of a plane."""
-    n = np.array((0.0, 0.0, 1.0) if normal is None else normal.numbers("", 3, largest=LARGEST))
+    n = np.array((0.0, 0.0, 1.0) if normal is None else normal.numbers("", 3, largest=MAX_VALUE))
     if not np.any(n):
         assert normal is not None
         raise normal.error("normal: expected a nonzero vector")

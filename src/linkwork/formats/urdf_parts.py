@@ -48,7 +48,7 @@ AXISLESS: dict[str, Callable[[], Joint]] = {
 NUMBERED = {"helical": "pitch", "rod": "length"}  # kinds with a numeric attribute
 ONE = ("revolute", "continuous", "prismatic", "helical")  # types with one DoF
 LIMITED = ("revolute", "prismatic", "helical")  # types with position limits
-LARGEST = 1e30  # largest length, mass or moment, so that products remain finite
+MAX_VALUE = 1e30  # largest length, mass or moment, so that products remain finite
 MAX_NAME = 1000  # characters of a name
 MAX_NOTES = 200  # lines of a report
 
@@ -66,11 +66,11 @@ def inertial(link: Element, notes: Notes) -> tuple[float, np.ndarray, np.ndarray
     place = origin(inertial, notes)
     value = inertial.needed("mass")
     inertia = inertial.needed("inertia")
-    mass = value.number("value", largest=LARGEST)
+    mass = value.number("value", largest=MAX_VALUE)
     if mass < 0:
         raise value.error(f"mass: expected a non-negative number [kg], got {mass:g}")
     xx, xy, xz, yy, yz, zz = (
-        inertia.number(f"i{ab}", largest=LARGEST) for ab in ("xx", "xy", "xz", "yy", "yz", "zz")
+        inertia.number(f"i{ab}", largest=MAX_VALUE) for ab in ("xx", "xy", "xz", "yy", "yz", "zz")
     )
     moment = product(product(place.R, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])), place.R.T)
     return mass, place.p, 0.5 * (moment + moment.T)
@@ -88,7 +88,9 @@ def place(element: Element, notes: Notes) -> tuple[tuple[float, ...], tuple[floa
     zero = (0.0, 0.0, 0.0)
     if origin is None:
         return zero, zero
-    return origin.numbers("xyz", 3, zero, largest=LARGEST), origin.numbers("rpy", 3, zero, largest=LARGEST)
+    return origin.numbers("xyz", 3, zero, largest=MAX_VALUE), origin.numbers(
+        "rpy", 3, zero, largest=MAX_VALUE
+    )
 
 
 def joint_kind(joint: Element, type_: str, notes: Notes) -> Joint:
@@ -96,7 +98,7 @@ def joint_kind(joint: Element, type_: str, notes: Notes) -> Joint:
     if type_ in AXISLESS:
         return AXISLESS[type_]()
     if type_ == "rod":
-        length = joint.number("length", largest=LARGEST)
+        length = joint.number("length", largest=MAX_VALUE)
         if length <= 0.0:
             raise joint.error(f"length: expected a positive number [m], got {length:g}")
         return Rod(length)
@@ -107,13 +109,13 @@ def joint_kind(joint: Element, type_: str, notes: Notes) -> Joint:
         )
     axis = joint.one("axis")
     if type_ == "helical":
-        along = (1.0, 0.0, 0.0) if axis is None else axis.numbers("xyz", 3, largest=LARGEST)
+        along = (1.0, 0.0, 0.0) if axis is None else axis.numbers("xyz", 3, largest=MAX_VALUE)
         if not any(along):
             raise (axis or joint).error("axis: expected a nonzero vector such as 0 0 1")
-        return Helical(joint.number("pitch", largest=LARGEST), (along[0], along[1], along[2]))
+        return Helical(joint.number("pitch", largest=MAX_VALUE), (along[0], along[1], along[2]))
     if axis is None:
         return _axial(type_, (1.0, 0.0, 0.0))
-    along = axis.numbers("xyz", 3, largest=LARGEST)
+    along = axis.numbers("xyz", 3, largest=MAX_VALUE)
     try:
         return _axial(type_, along)
     except ValueError:
@@ -159,14 +161,14 @@ def dynamics(joint: Element, notes: Notes, count: int = 1) -> dict[str, Any]:
     values_by_name: dict[str, Any] = {}
     for key in ("damping", "friction", "stiffness", "armature"):
         if count == 1 or key in dynamics.attributes:
-            values = dynamics.numbers(key, count, (0.0,), largest=LARGEST)
+            values = dynamics.numbers(key, count, (0.0,), largest=MAX_VALUE)
             for value in values:
                 if value < 0:
                     raise dynamics.error(f"{key}: expected a non-negative number, got {value:g}")
             if key in ("damping", "friction") or any(values):
                 values_by_name[key] = values
     if "rest" in dynamics.attributes:
-        values_by_name["rest"] = dynamics.numbers("rest", count, largest=LARGEST)
+        values_by_name["rest"] = dynamics.numbers("rest", count, largest=MAX_VALUE)
     return values_by_name
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from linkwork.formats import extension
-from linkwork.formats.urdf_parts import LARGEST, Notes, at, origin
+from linkwork.formats.urdf_parts import MAX_VALUE, Notes, at, origin
 from linkwork.formats.xml import Element
 from linkwork.mechanism import GROUND, Geometry
 from linkwork.mechanism.names import printable
@@ -62,7 +62,7 @@ def _further(link: Element, name: str) -> list[Indexed]:
             if key in element.attributes:
                 options[key] = extension.numbers(element, key)
         options["vertices"] = tuple(
-            vertex.numbers("xyz", 3, largest=LARGEST) for vertex in element.all("vertex")
+            vertex.numbers("xyz", 3, largest=MAX_VALUE) for vertex in element.all("vertex")
         )
         options["heights"] = tuple(extension.numbers(row, "z") for row in element.all("row"))
         kind = element.word("shape")
@@ -102,13 +102,13 @@ def geometry_of(
 def _size(shape: Element) -> tuple[tuple[float, ...], str, tuple[float, ...]] | None:
     """Return size, file and scale; None for a shape that URDF does not support."""
     if shape.tag == "box":
-        return shape.numbers("size", 3, largest=LARGEST), "", ONE
+        return shape.numbers("size", 3, largest=MAX_VALUE), "", ONE
     if shape.tag == "sphere":
-        return (shape.number("radius", largest=LARGEST),), "", ONE
+        return (shape.number("radius", largest=MAX_VALUE),), "", ONE
     if shape.tag in ("cylinder", "capsule"):
-        return tuple(shape.number(key, largest=LARGEST) for key in ("radius", "length")), "", ONE
+        return tuple(shape.number(key, largest=MAX_VALUE) for key in ("radius", "length")), "", ONE
     if shape.tag == "mesh":
-        return (), shape.word("filename"), shape.numbers("scale", 3, ONE, largest=LARGEST)
+        return (), shape.word("filename"), shape.numbers("scale", 3, ONE, largest=MAX_VALUE)
     return None
 
 

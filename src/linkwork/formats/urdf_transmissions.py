@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linkwork.formats.urdf_parts import LARGEST, ONE, Notes
+from linkwork.formats.urdf_parts import MAX_VALUE, ONE, Notes
 from linkwork.formats.xml import Element
 from linkwork.mechanism.names import printable
 
@@ -20,7 +20,7 @@ def reflected_inertias(robot: Element, joints: Mapping[str, Element], notes: Not
         for actuator in transmission.all("actuator"):
             rotor = actuator.one(ROTOR)
             gear = actuator.one(GEAR)
-            inertia = 0.0 if rotor is None else rotor.number("value", largest=LARGEST)
+            inertia = 0.0 if rotor is None else rotor.number("value", largest=MAX_VALUE)
             if not inertia:
                 continue
             assert rotor is not None
@@ -36,10 +36,10 @@ def reflected_inertias(robot: Element, joints: Mapping[str, Element], notes: Not
                 )
                 notes.lost(rotor, message, f"line {rotor.line}")
                 continue
-            ratio = 1.0 if gear is None else gear.number("value", largest=LARGEST)
+            ratio = 1.0 if gear is None else gear.number("value", largest=MAX_VALUE)
             inertias[driven[0]] = inertias.get(driven[0], 0.0) + inertia * ratio**2
-            if inertias[driven[0]] > LARGEST:
+            if inertias[driven[0]] > MAX_VALUE:
                 raise rotor.error(
-                    f"reflected inertia of joint {printable(driven[0])!r}: expected at most {LARGEST:g}"
+                    f"reflected inertia of joint {printable(driven[0])!r}: expected at most {MAX_VALUE:g}"
                 )
     return inertias

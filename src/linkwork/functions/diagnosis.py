@@ -42,12 +42,10 @@ DENSE_CLUSTER_BODIES = 5
 MAX_SUGGESTIONS = 3
 # bodies of a model whose operations are counted without being asked: tracing takes a second for about 60
 MAX_COUNTED_BODIES = 400
-SINGULAR_CONDITIONING = (
-    1e-6  # conditioning of loops below which a state is told to be singular: so many digits are lost there
-)
-SINGULAR_EIGENVALUE = (
-    1e-9  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
-)
+# conditioning of loops below which a state is told to be singular: so many digits are lost there
+SINGULAR_CONDITIONING = 1e-6
+# smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
+SINGULAR_EIGENVALUE = 1e-9
 
 
 @dataclass(frozen=True)

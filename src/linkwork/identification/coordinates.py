@@ -42,9 +42,8 @@ class Coordinates:
     entries_rate: Map
     lower: np.ndarray
     upper: np.ndarray
-    to_coordinate: Callable[[float], float] | None = (
-        None  # of bounds that are given for entries; None: no bounds
-    )
+    # of bounds that are given for entries; None: no bounds
+    to_coordinate: Callable[[float], float] | None = None
     largest_step: float = np.inf  # of a coordinate in one iteration
 
 

@@ -16,10 +16,11 @@ from linkwork.identification.parameters import Parameters
 from linkwork.model import Model
 from linkwork.model.parameters import entries_of, parse
 
-POINTS = 100  # times at which information is summed while a trajectory is optimised
+INFORMATION_POINTS = 100  # times at which information is summed while a trajectory is optimised
 OFFSPRING = 16
-SLIDING = 1e-2  # velocity above which dry friction opposes a motion [rad/s or m/s]
-SEEN = 1e-9  # eigenvalue of scaled information, relative to the largest, of directions that motions excite
+SLIDING_SPEED = 1e-2  # velocity above which dry friction opposes a motion [rad/s or m/s]
+# eigenvalue of scaled information, relative to the largest, of directions that motions excite
+MIN_EIGENVALUE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +137,7 @@ class _Search:
         self.model = model
         self.chosen = parameters
         self.frequencies = 2.0 * np.pi / duration * np.arange(1, harmonics + 1)
-        self.times = duration / POINTS * np.arange(POINTS)
+        self.times = duration / INFORMATION_POINTS * np.arange(INFORMATION_POINTS)
         self.weights = 1.0 / _numbers("sigma_tau", sigma_tau, model.nv)
         if not ((self.weights > 0.0) & np.isfinite(self.weights)).all():
             raise LinkworkError(
@@ -204,7 +205,7 @@ class _Search:
         G = self.information(coefficients)
         if self.basis is None:
             values, vectors = np.linalg.eigh(G.sum(axis=0))
-            seen = values > SEEN * values[-1]
+            seen = values > MIN_EIGENVALUE * values[-1]
             if not values[-1] > 0.0:
                 raise LinkworkError("excitation_trajectory: no motion is informative about the parameters")
             self.basis = vectors[:, seen]
@@ -221,7 +222,7 @@ class _Search:
             if parse(name)[0] == "friction":
                 joints = range(self.model.nv)[entries_of(self.model, name)]
                 for k, joint in enumerate(joints):
-                    block[..., joint, k] = np.tanh(v[..., joint] / SLIDING)
+                    block[..., joint, k] = np.tanh(v[..., joint] / SLIDING_SPEED)
         Y = np.concatenate(blocks, axis=-1) @ self.rate * self.weights[:, None]
         Y = Y.reshape(len(q), -1, Y.shape[-1])
         result: np.ndarray = np.swapaxes(Y, 1, 2) @ Y

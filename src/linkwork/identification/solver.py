@@ -12,27 +12,23 @@ import numpy as np
 from linkwork.identification.parameters import Parameters
 from linkwork.identification.shooting import Linear, Point, Shooting, Trajectory
 
-UNIDENTIFIABLE = (
-    1e-12  # eigenvalue of the information matrix with unit diagonal, below which no step is taken
-)
+# eigenvalue of the information matrix with unit diagonal, below which no step is taken
+UNIDENTIFIABLE = 1e-12
 WITHOUT_EFFECT = 1e-10  # effect of a parameter relative to the largest, below which it is of rounding errors
-FIRST_SLACK = (
-    10.0  # sum of defects that a step may leave which decreases the cost, in units of noise; then halved
-)
+# sum of defects that a step may leave which decreases the cost, in units of noise; then halved
+FIRST_SLACK = 10.0
 CLOSED_GAP = 1e-6  # sum of defects in units of noise that is no gap
-STATIONARY = (
-    1e-9  # predicted decrease at which a fit has converged: of the cost, which is a log-likelihood, or ...
-)
+# predicted decrease at which a fit has converged: of the cost, which is a log-likelihood, or ...
+STATIONARY = 1e-9
 SMALL_COST = 1e-3  # ... relative to the cost if that is less than this
-NOTHING = 1e-4  # predicted decrease that rounding errors may prevent
+MIN_DECREASE = 1e-4  # predicted decrease that rounding errors may prevent
 SAME_COST = 1e-15  # predicted decrease relative to the cost at which a fit has converged in any case
 ROUNDING = 1e-10  # ... below which measured decreases are rounding errors, and steps are taken as they are
 SMALL_STEP = 1e-13  # step relative to the coordinates at which a fit has converged
 LEAST_SCALE = 1e-2  # of a coordinate in damping, relative to the largest, by sizes
-SMALL_RETURN = (
-    1e-7  # move of coordinates back to their start, relative to their sizes, that is not taken any more
-)
-RETURNS = 20  # iterations that only do that, at most ...
+# move of coordinates back to their start, relative to their sizes, that is not taken any more
+SMALL_RETURN = 1e-7
+MAX_RETURNS = 20  # iterations that only do that, at most ...
 RETURN_COST = 1e-2  # ... each of which may increase the cost, a log-likelihood, by this
 INITIAL_DAMPING = 1e-3
 LEAST_DAMPING = 1e-12
@@ -278,7 +274,7 @@ def solve(
             promised = max(promised, remaining_decrease)
             small = bool((np.abs(delta) <= SMALL_STEP * (1e-6 + np.abs(point.x))).all())
             least = max(stationary * min(1.0, cost / SMALL_COST), SAME_COST * cost)
-            home = returned <= SMALL_RETURN or returns >= RETURNS or stationary > STATIONARY
+            home = returned <= SMALL_RETURN or returns >= MAX_RETURNS or stationary > STATIONARY
             fitted = remaining_decrease <= least or (small and closed)
             if fitted and home:
                 status = "converged"
@@ -311,7 +307,7 @@ def solve(
                 break
             damping *= 10.0 if damping > 1e-6 else 1e3
             if damping > MOST_DAMPING:
-                status = "stalled" if promised > NOTHING else "converged"
+                status = "stalled" if promised > MIN_DECREASE else "converged"
         if status:
             information = problem.information(grams, prior)
             return Solution(point, paths, cost, information, status, count, evaluations, history)

@@ -10,8 +10,8 @@ import numpy as np
 
 from linkwork.errors import LimitError, ModelError
 from linkwork.loops.closing import (
-    CLOSED,
-    RANK,
+    CLOSURE_TOL,
+    RANK_TOL,
     ClosureResult,
     close,
     close_problem,
@@ -29,7 +29,7 @@ from linkwork.loops.closing_notes import (
 )
 from linkwork.loops.closing_problem import ClosureProblem
 from linkwork.loops.cluster_states import (
-    BENDS,
+    BEND_WEIGHT,
     ClosedState,
     bent_problem,
     best_conditioned,
@@ -58,18 +58,18 @@ from linkwork.loops.mobility import (
     used_equations,
 )
 from linkwork.loops.motion import ClusterPosture, cluster_posture
-from linkwork.loops.scales import HELD
+from linkwork.loops.scales import LOOP_DEFORMATION
 from linkwork.loops.sufficient import sufficient_rows
 from linkwork.mechanism import Mechanism
 from linkwork.mechanism.limits import Budget, Limits
 
-ATTEMPTS = 24  # to close a loop: random starting points
-STATES = 8  # closed configurations that are looked at besides the first
-LOOPS = 4  # and couplings of a cluster, for each link that it may have
-FAR = 15.0  # tolerances that an equation may miss by that is dropped, after motion by about a radian
-FAR_AT_MOST = (
-    0.03  # of the size of loops: the rods of a delta robot that must not be dropped miss by 0.07 and more
-)
+MAX_ATTEMPTS = 24  # random starting points for closing a loop
+TRIAL_STATES = 8  # closed configurations analysed in addition to the first
+MAX_LOOPS_PER_LINK = 4  # loops and couplings of a cluster per link of the limit
+# residual of a dropped equation after a motion by about a radian, relative to the tolerance
+FAR_TOL_FACTOR = 15.0
+# ... and relative to the size of loops: rods of delta robots, which must not be dropped, have 0.07 and more
+MAX_FAR_RESIDUAL = 0.03
 
 
 class ClusterAnalysis:
@@ -115,7 +115,7 @@ class ClusterAnalysis:
         if simple:
             return simple
         self._check_size(cluster, "links", len(cluster.bodies), 1)
-        self._check_size(cluster, "loops and couplings", len(cluster.constraints), LOOPS)
+        self._check_size(cluster, "loops and couplings", len(cluster.constraints), MAX_LOOPS_PER_LINK)
         return self._on_supports(cluster) if cluster.below else self._on_one_body(cluster)
 
     def _check_size(self, cluster: Cluster, items: str, count: int, each: int) -> None:
@@ -130,12 +130,12 @@ class ClusterAnalysis:
     def constrained_cluster(self, group: Group) -> Cluster:
         """Return the cluster of a group of constrained loops, with independent equations at closed states."""
         cluster = Cluster(tuple(group[0]), tuple(group[1]))
-        self._check_size(cluster, "loops and couplings", len(cluster.constraints), LOOPS)
+        self._check_size(cluster, "loops and couplings", len(cluster.constraints), MAX_LOOPS_PER_LINK)
         problem = ClosureProblem(self.model, cluster.bodies, cluster.constraints, budget=self._budget)
         rng = np.random.default_rng(0)
         first = self._first_closed(cluster, problem, rng)
         states = [first, *explored(problem, first, 3, rng)]
-        cut = RANK if first.exact else 10.0 * problem.tolerance
+        cut = RANK_TOL if first.exact else 10.0 * problem.tolerance
         problem, _ = bent_problem(problem, [state.q for state in states])
         best, J = best_conditioned(states, [problem.at(state.q)[1] for state in states], cut)
         rank = find_rank(problem, best, J)
@@ -157,10 +157,10 @@ class ClusterAnalysis:
         problem = ClosureProblem(model, cluster.bodies, cluster.constraints, budget=self._budget)
         first = self._first_closed(cluster, problem, rng)
         linear = all(c.linear for c in cluster.constraints)  # then all states are alike
-        states = [first, *(() if linear else explored(problem, first, STATES, rng))]
+        states = [first, *(() if linear else explored(problem, first, TRIAL_STATES, rng))]
         problem, held = bent_problem(problem, [state.q for state in states])
         Js = [problem.at(state.q)[1] for state in states]
-        best, J = best_conditioned(states, Js, RANK if first.exact else 10.0 * problem.tolerance)
+        best, J = best_conditioned(states, Js, RANK_TOL if first.exact else 10.0 * problem.tolerance)
         rank = find_rank(problem, best, J)
         if linear and rank.rank == J.shape[1]:
             raise ModelError(
@@ -212,7 +212,7 @@ class ClusterAnalysis:
         distances: list[float] = []
         outside: ClosureResult | None = None
         ready = [*initial, self._neutral]
-        for n, q in enumerate((*ready, *starts(problem, ready[0], ATTEMPTS, rng))):
+        for n, q in enumerate((*ready, *starts(problem, ready[0], MAX_ATTEMPTS, rng))):
             if outside and n >= len(ready) + 5:
                 break
             try:
@@ -241,7 +241,7 @@ class ClusterAnalysis:
         rng = np.random.default_rng(0)
         candidates: list[tuple[ClosedState, ClosureProblem, ClosureResult, np.ndarray]] = []
         tried: list[tuple[ClosureProblem, ClosureResult]] = []
-        for attempt in range(ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
             try:
                 state, problem, closed = self._closed_state(
                     cluster, attempt, rng, candidates[0][0].q if candidates else None
@@ -259,7 +259,7 @@ class ClusterAnalysis:
         if not candidates:
             problem, closed = min(tried, key=lambda one: one[1].left)
             raise cannot_close(cluster, problem, [closed.q])
-        bends = any(bent_problem(problem, [state.q])[1] == BENDS for state, problem, _, _ in candidates)
+        bends = any(bent_problem(problem, [state.q])[1] == BEND_WEIGHT for state, problem, *_ in candidates)
         if bends:
             free = [problem.bending() for _, problem, _, _ in candidates]
             candidates = [
@@ -268,14 +268,14 @@ class ClusterAnalysis:
             ]
         exact = all(closed.exact for _, _, closed, _ in candidates)
         tolerance = candidates[0][1].tolerance
-        cut = RANK if exact else 10.0 * tolerance
+        cut = RANK_TOL if exact else 10.0 * tolerance
         best, J = best_conditioned(candidates, [J for *_, J in candidates], cut)
         rank = count_above(np.linalg.svd(J, compute_uv=False), cut)
         rows = most_independent(J, rank)
         ranks = [count_above(np.linalg.svd(J, compute_uv=False), cut) for *_, J in candidates]
         regular = [best, *(one for one, r in zip(candidates, ranks) if r == rank)]
         postures = [(state.q, state.below.posture if state.below else None) for state, *_ in regular]
-        held = BENDS if bends else HELD
+        held = BEND_WEIGHT if bends else LOOP_DEFORMATION
         missed = np.max([np.abs(problem.at(state.q)[0]) for state, problem, _, _ in candidates], axis=0)
         ranked = Rank(rank, rows, np.zeros(len(J)) if exact else missed, cut, True)
         used = used_equations(best[1], rows, exact=exact, cluster=cluster)
@@ -314,7 +314,8 @@ class ClusterAnalysis:
         missed = missed_in_motion(problem, q, kept_of_lineage(cluster), far=True)
         return bool(
             np.all(
-                missed[-cluster.count :] < max(problem.tolerance, min(FAR * problem.tolerance, FAR_AT_MOST))
+                missed[-cluster.count :]
+                < max(problem.tolerance, min(FAR_TOL_FACTOR * problem.tolerance, MAX_FAR_RESIDUAL))
             )
         )
 
@@ -330,7 +331,7 @@ class ClusterAnalysis:
             self._supporting_state(cluster.below, 0) if cluster.below else ClosedState(self._neutral, None)
         )
         q = explicit.nearest(start, joints)
-        if not independent or explicit.residual(q, joints) >= CLOSED:
+        if not independent or explicit.residual(q, joints) >= CLOSURE_TOL:
             return None
         count = len(cluster.constraints)
         return replace(cluster, independent=independent, rows=tuple(range(count)), count=count), [
@@ -354,7 +355,7 @@ class ClusterAnalysis:
                 q[joint.q_slice] = joint.kind.random(rng)
             elif model.start is not None:
                 q[joint.q_slice] = model.start[joint.q_slice]
-        if attempt >= ATTEMPTS // 2:
+        if attempt >= MAX_ATTEMPTS // 2:
             q, _ = close(model, cluster.family, cluster.lineage, q, budget=self._budget)
             below = self._embedding(cluster.below, ClosedState(q, None))
         stays = below.posture if below else None

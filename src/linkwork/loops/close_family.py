@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwork.loops.closing import (
-    CLOSED,
+    CLOSURE_TOL,
     close,
 )
 from linkwork.loops.clusters import Cluster
@@ -28,7 +28,7 @@ def close_family(model: Mechanism, family: Sequence[Cluster], q: np.ndarray) -> 
             neutral[joint.q_slice] = joint.kind.neutral()
         for start in (closed, neutral) if cluster.independent else (neutral, closed):
             closed, residual = _close_cluster(model, cluster, start, below)
-            if residual < CLOSED:
+            if residual < CLOSURE_TOL:
                 break
         else:
             bodies = [k for c in family for k in c.bodies]

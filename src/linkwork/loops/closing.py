@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.loops.closing_problem import WIDE, ClosureProblem
+from linkwork.loops.closing_problem import UNBOUNDED_LIMIT, ClosureProblem
 from linkwork.loops.couplings import explicit_couplings
 from linkwork.loops.motion import ClusterPosture
 from linkwork.mechanism import LoopConstraint, Mechanism
 from linkwork.mechanism.limits import Budget
 
-CLOSED = 1e-11  # relative to the size of the loop, or in rad
-RANK = 1e-7  # of singular values, relative to the largest
-STEPS = 80
+CLOSURE_TOL = 1e-11  # relative to the size of the loop, or in rad
+RANK_TOL = 1e-7  # of singular values, relative to the largest
+MAX_STEPS = 80
 GAUSS_NEWTON_STEPS = 20
-STALLED = 5  # Gauss-Newton steps that gain little, after which they end
+MAX_STALLED_STEPS = 5  # Gauss-Newton steps that gain little, after which they end
 # a configuration whose errors are below so many tolerances is nearly closed, and one at a greater way from it
 # [rad, or sizes of the loop] is another: exact steps along directions that only rounding errors hold lead
 # there
-NEARLY = 100.0
-ELSEWHERE = 0.1
+NEARLY_CLOSED_FACTOR = 100.0
+MAX_DISPLACEMENT = 0.1
 
 
 class ClosureResult(NamedTuple):
@@ -41,7 +41,7 @@ class ClosureResult(NamedTuple):
 
     @property
     def is_closed(self) -> bool:
-        return self.left < CLOSED
+        return self.left < CLOSURE_TOL
 
 
 def gauss_newton(
@@ -67,10 +67,10 @@ def gauss_newton(
             best = q
             least = size
         if (
-            n - last > STALLED
+            n - last > MAX_STALLED_STEPS
             or least < 1e-14
             or not math.isfinite(size)
-            or (least < CLOSED and size > 0.25 * before)
+            or (least < CLOSURE_TOL and size > 0.25 * before)
         ):
             break
         step = -_least_norm(J[rows], e[rows], rcond)
@@ -105,7 +105,7 @@ def levenberg_marquardt(
     active: Sequence[int] | None = None,
     bounded: bool = False,
     patient: bool = False,
-    steps: int = STEPS,
+    steps: int = MAX_STEPS,
 ) -> np.ndarray:
     """Return the least-squares configuration of the errors minus `aim`.
 
@@ -204,9 +204,12 @@ def _preferably_near(problem: ClosureProblem, q: np.ndarray, result: ClosureResu
 
     Rounded numbers may leave no exactly closed configuration on the branch that was drawn.
     """
-    if problem.way(q, result.q) > ELSEWHERE and problem.left(problem.at(q)[0]) < NEARLY * problem.tolerance:
+    if (
+        problem.way(q, result.q) > MAX_DISPLACEMENT
+        and problem.left(problem.at(q)[0]) < NEARLY_CLOSED_FACTOR * problem.tolerance
+    ):
         near = least_squares(problem, q, 10.0 * problem.tolerance)
-        if near.is_closed and problem.way(q, near.q) < ELSEWHERE:
+        if near.is_closed and problem.way(q, near.q) < MAX_DISPLACEMENT:
             return near
     return result
 
@@ -270,7 +273,7 @@ def close(
     slack: Sequence[float] = (),
     thorough: bool = True,
 ) -> tuple[np.ndarray, float]:
-    """Return a closed configuration near q and its unit-free residual, below `CLOSED` if closed.
+    """Return a closed configuration near q and its unit-free residual, below `CLOSURE_TOL` if closed.
 
     If the cluster has several supports, the cluster below, whose posture is given, stays. Work is counted in
     a `budget`. If redundant equations cannot hold exactly, those in `rows` do, and the others have `slack` [m
@@ -303,7 +306,7 @@ def kept_closed(
         if result.is_closed
         else math.inf
     )
-    if missed >= CLOSED:
+    if missed >= CLOSURE_TOL:
         near = close_problem(problem, q)
         result = gauss_newton(problem, near.q, rows)
         missed = problem.left(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
@@ -334,7 +337,7 @@ def starts(
             if joint.nq == joint.nv and n % 2:
                 low = np.array(joint.lower)
                 high = np.array(joint.upper)
-                bounded = (np.abs(low) < WIDE) & (np.abs(high) < WIDE)
+                bounded = (np.abs(low) < UNBOUNDED_LIMIT) & (np.abs(high) < UNBOUNDED_LIMIT)
                 within = rng.uniform(np.where(bounded, low, 0.0), np.where(bounded, high, 1.0))
                 guess[joint.q_slice] = np.where(bounded, within, guess[joint.q_slice])
         yield guess

@@ -12,14 +12,14 @@ import numpy as np
 
 from linkwork.loops.motion import ClusterPosture
 from linkwork.loops.numeric import NumericPosture
-from linkwork.loops.scales import HELD
+from linkwork.loops.scales import LOOP_DEFORMATION
 from linkwork.mechanism import GROUND, LoopConstraint, Mechanism
 from linkwork.mechanism.limits import Budget
 
 # of the loop's length, and in rad: what redundant equations may miss by, since files have few digits
-TOLERANCE = 1e-4
-REMEMBERED = 40  # configurations whose errors are kept: the same ones are asked for again
-WIDE = 1e3  # limits as far away as this [rad or m] bound nothing: files write 1e16 for none
+DEFAULT_TOLERANCE = 1e-4
+MAX_CACHED_STATES = 40  # configurations whose errors are cached
+UNBOUNDED_LIMIT = 1e3  # larger joint limits [rad or m] count as none: files write 1e16
 
 
 class ClosureProblem:
@@ -48,7 +48,7 @@ class ClosureProblem:
         self.bends = False  # whether modes must follow, since joints alone do not close the loops
         self.exact = True  # whether all equations can hold; otherwise redundant ones miss a little
         self._known: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}  # errors at the last configurations
-        self.tolerance = TOLERANCE if model.tolerance is None else model.tolerance
+        self.tolerance = DEFAULT_TOLERANCE if model.tolerance is None else model.tolerance
         counts = [c.count(model.joints) for c in constraints]
         ends = np.cumsum([0, *counts])
         self.rows = [slice(a, b) for a, b in pairwise(ends.tolist())]  # of each constraint
@@ -62,7 +62,7 @@ class ClosureProblem:
         for k, joint in zip(bodies, self.joints):
             if joint.kind.elastic or not joint.nv:
                 self.elastic[self.posture.own[k]] = joint.kind.elastic
-                self.columns[self.posture.own[k]] = HELD * joint.kind.units(self.length)
+                self.columns[self.posture.own[k]] = LOOP_DEFORMATION * joint.kind.units(self.length)
                 continue
             S = joint.kind.subspace(joint.kind.neutral()).astype(float)
             self.columns[self.posture.own[k]] = np.where(S[:3].any(axis=0), 1.0, self.length)
@@ -96,7 +96,7 @@ class ClosureProblem:
             return self._counted(q, active)
         key = q.tobytes()
         if key not in self._known:
-            if len(self._known) > REMEMBERED:
+            if len(self._known) > MAX_CACHED_STATES:
                 self._known.clear()
             self._known[key] = self._counted(q)
         return self._known[key]
@@ -159,7 +159,7 @@ class ClosureProblem:
             values = q[joint.q_slice]
             low = np.array(joint.lower)
             high = np.array(joint.upper)
-            bounded = np.abs(low) < WIDE, np.abs(high) < WIDE
+            bounded = np.abs(low) < UNBOUNDED_LIMIT, np.abs(high) < UNBOUNDED_LIMIT
             if (bounded[0] & (values < low + 1e-3)).any() or (bounded[1] & (values > high - 1e-3)).any():
                 names.append(joint.name)
         return names
@@ -183,7 +183,7 @@ class ClosureProblem:
         problem = copy(self)
         problem._known = {}
         problem.bends = True
-        problem.columns = self.columns / np.where(self.elastic, HELD, 1.0)
+        problem.columns = self.columns / np.where(self.elastic, LOOP_DEFORMATION, 1.0)
         return problem
 
     def unlimited(self) -> ClosureProblem:

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.errors import ModelError
 from linkwork.loops.closing import (
-    RANK,
+    RANK_TOL,
 )
 from linkwork.loops.closing_notes import (
     branches_meet,
@@ -27,14 +27,14 @@ from linkwork.loops.mobility import (
     finite_mobility,
 )
 from linkwork.loops.motion import all_equations
-from linkwork.loops.scales import HELD
+from linkwork.loops.scales import LOOP_DEFORMATION
 from linkwork.mechanism import End, LoopConstraint, Mechanism
 
-BENDS = 1.0  # what modal coordinates of their usual size count where modes must follow
+BEND_WEIGHT = 1.0  # weight of modal coordinates of typical size if modes must follow the loops
 
 
 # tolerances that redundant equations miss by in motion, up to which coarse numbers are the reason
-COARSE = 30.0
+COARSE_FACTOR = 30.0
 S = TypeVar("S")
 
 
@@ -52,14 +52,14 @@ def bent_problem(problem: ClosureProblem, states: Sequence[np.ndarray]) -> tuple
     rod bending out of the plane of its loop, modes must follow.
     """
     if not problem.elastic.any():
-        return problem, HELD
+        return problem, LOOP_DEFORMATION
     free = problem.bending()
     ranks = [
-        [count_above(np.linalg.svd(J, compute_uv=False), RANK) for J in (J, J[:, ~problem.elastic])]
+        [count_above(np.linalg.svd(J, compute_uv=False), RANK_TOL) for J in (J, J[:, ~problem.elastic])]
         for J in (free.at(q)[1] for q in states)
     ]
     every, joints = np.max(ranks, axis=0)
-    return (free, BENDS) if every > joints else (problem, HELD)
+    return (free, BEND_WEIGHT) if every > joints else (problem, LOOP_DEFORMATION)
 
 
 def why_stuck(
@@ -69,7 +69,7 @@ def why_stuck(
     free, mobility = finite_mobility(problem, q)
     if 0 < mobility < free:
         return singular_everywhere(model, cluster, free, mobility)
-    if problem.tolerance <= rank.coarse < COARSE * problem.tolerance:
+    if problem.tolerance <= rank.coarse < COARSE_FACTOR * problem.tolerance:
         return misses_in_motion(model, cluster, rank.coarse, problem.tolerance)
     return branches_meet(model, cluster, mobility) if mobility else stuck(model, cluster)
 

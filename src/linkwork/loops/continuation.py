@@ -8,26 +8,27 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.loops.closing import truncated
-from linkwork.loops.closing_problem import TOLERANCE
+from linkwork.loops.closing_problem import DEFAULT_TOLERANCE
 from linkwork.loops.numeric import NumericPosture
 from linkwork.loops.scales import length_of, row_units, velocity_units
 from linkwork.mechanism import ImplicitConstraint, Loop, LoopConstraint, Mechanism
 
 # steps [rad, or sizes of the loop]
-FIRST = 0.2
-LONGEST = 2.0
-SHORTEST = 1e-3
-SHORT = 0.05  # way along constrained loops that is not worth walking [rad, or sizes of the loop]
+FIRST_STEP = 0.2
+MAX_STEP = 2.0
+MIN_STEP = 1e-3
+# length of paths on constrained loops that are not followed [rad, or sizes of the loop]
+NEGLIGIBLE_PATH = 0.05
 # corrections, relative to the step: above the first it is halved, below the other doubled
-REFUSED = 0.3
-WELCOME = 0.05
-STEPS = 200  # most steps of a walk
-NEWTON = 12  # most corrections at its end
-EXACT = 1e-15  # residual that these go on to [rad, or sizes of the loop]
+MAX_CORRECTION = 0.3
+SMALL_CORRECTION = 0.05
+MAX_STEPS = 200  # of a path
+MAX_CORRECTIONS = 12  # Newton steps at the end of a path
+EXACT_TOL = 1e-15  # residual at which corrections end [rad, or sizes of the loop]
 # smallest singular value of the dependent part, relative to the largest: nearer to a singularity no walk goes
-WORST = 1e-2
-DIFFERENCE = 1e-5  # of central differences [rad or m]
-RANK = 1e-9  # of singular values, where equations are redundant
+MIN_CONDITIONING = 1e-2
+DIFFERENCE_STEP = 1e-5  # of central differences [rad or m]
+RANK_TOL = 1e-9  # of singular values, where equations are redundant
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -87,14 +88,14 @@ class ImplicitRows:
         for n, k in enumerate(self.constraint.joints):
             kind = self.posture.joint(k).kind
             first = self.posture.columns[k].start
-            for column, e in enumerate(DIFFERENCE * np.eye(kind.nv)):
+            for column, e in enumerate(DIFFERENCE_STEP * np.eye(kind.nv)):
                 forward, back = (
                     self._phi(
                         [*coordinates[:n], kind.numeric_integrate(coordinates[n], x), *coordinates[n + 1 :]]
                     )
                     for x in (e, -e)
                 )
-                K[:, first + column] = (forward - back) / (2.0 * DIFFERENCE)
+                K[:, first + column] = (forward - back) / (2.0 * DIFFERENCE_STEP)
         return phi, K
 
     def _phi(self, coordinates: list[np.ndarray]) -> np.ndarray:
@@ -195,8 +196,8 @@ class ClosureManifold:
             return True
         K = self.at(q, list(range(len(self._units)))).K * self.velocity_units
         s = np.linalg.svd(K, compute_uv=False)
-        tolerance = TOLERANCE if self.model.tolerance is None else self.model.tolerance
-        return bool(len(s) == self.rank or s[self.rank] <= 10.0 * max(tolerance, TOLERANCE) * s[0])
+        tolerance = DEFAULT_TOLERANCE if self.model.tolerance is None else self.model.tolerance
+        return bool(len(s) == self.rank or s[self.rank] <= 10.0 * max(tolerance, DEFAULT_TOLERANCE) * s[0])
 
     def retract(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Return q, (nq,), moved by a step of these bodies' joints, (size,)."""
@@ -250,7 +251,7 @@ class ClosureManifold:
     def _inverse(self, K: np.ndarray) -> np.ndarray:
         """Return the pseudo-inverse of unit-free equations, by as many directions as their rank."""
         if self.rank is None:
-            return np.linalg.pinv(K, rcond=RANK)
+            return np.linalg.pinv(K, rcond=RANK_TOL)
         return truncated(K, self.rank)
 
     def conditioning(self, linearisation: Linearisation) -> float:
@@ -300,21 +301,21 @@ class ClosureManifold:
         closed, residual = self._corrected(q, self.rows)
         if self.rank is not None:
             return closed, residual
-        if len(self.rows) < len(self._units) and EXACT < residual + self.missed(closed) < np.inf:
+        if len(self.rows) < len(self._units) and EXACT_TOL < residual + self.missed(closed) < np.inf:
             every, _ = self._corrected(closed, list(range(len(self._units))))
             full_residual = float(np.abs(self.at(every).phi).max(initial=0.0))
-            if full_residual <= max(residual, 10.0 * EXACT) and self.missed(every) < self.missed(closed):
+            if full_residual <= max(residual, 10.0 * EXACT_TOL) and self.missed(every) < self.missed(closed):
                 return every, full_residual
         return closed, residual
 
     def _corrected(self, q: np.ndarray, rows: list[int]) -> tuple[np.ndarray, float]:
         best = q
         best_residual = np.inf
-        for _ in range(NEWTON):
+        for _ in range(MAX_CORRECTIONS):
             linearisation = self.at(q, rows)
             units = self.velocity_units
             if self.rank is None:
-                step = -units * np.linalg.lstsq(linearisation.K * units, linearisation.phi, rcond=RANK)[0]
+                step = -units * np.linalg.lstsq(linearisation.K * units, linearisation.phi, rcond=RANK_TOL)[0]
                 residual = float(np.abs(linearisation.phi).max(initial=0.0))
             else:
                 step = -units * (self._inverse(linearisation.K * units) @ linearisation.phi)
@@ -323,7 +324,7 @@ class ClosureManifold:
                 break
             best = q
             best_residual = residual
-            if residual <= EXACT:
+            if residual <= EXACT_TOL:
                 break
             q = self.retract(q, step * min(1.0, 0.5 / max(self.length(step), 1e-300)))
         return best, best_residual
@@ -355,18 +356,18 @@ def walk(manifold: ClosureManifold, start: np.ndarray, way: np.ndarray) -> Itera
     upper = np.maximum(manifold.upper, start_values)
     target = manifold.retract(start, way) if free else start
     anchor = manifold.at(start)
-    worst = min(WORST, 0.05 * manifold.conditioning(anchor))
+    worst = min(MIN_CONDITIONING, 0.05 * manifold.conditioning(anchor))
     q = start
     part = 0.0
-    stride = FIRST
+    stride = FIRST_STEP
     yield Waypoint(q, part)
     try:
         correction, tangent = manifold.steps(anchor, way)
     except np.linalg.LinAlgError:
         return
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         tangent_length = manifold.length(tangent)
-        if tangent_length == 0.0 or (free and tangent_length < SHORT):
+        if tangent_length == 0.0 or (free and tangent_length < NEGLIGIBLE_PATH):
             return
         fraction = min(1.0 - part, stride / tangent_length)
         candidate = manifold.retract(q, fraction * tangent + correction)
@@ -378,7 +379,9 @@ def walk(manifold: ClosureManifold, start: np.ndarray, way: np.ndarray) -> Itera
         except np.linalg.LinAlgError:
             off = np.inf
         accepted = (
-            off <= REFUSED and manifold.within(candidate, lower, upper) and manifold.same_side(anchor, ahead)
+            off <= MAX_CORRECTION
+            and manifold.within(candidate, lower, upper)
+            and manifold.same_side(anchor, ahead)
         )
         if accepted and manifold.conditioning(ahead) >= worst:
             anchor = ahead
@@ -386,11 +389,11 @@ def walk(manifold: ClosureManifold, start: np.ndarray, way: np.ndarray) -> Itera
             correction = next_correction
             tangent = next_tangent
             part = 0.0 if free else part + fraction
-            stride = min(2.0 * stride, LONGEST) if off < WELCOME else stride
+            stride = min(2.0 * stride, MAX_STEP) if off < SMALL_CORRECTION else stride
             yield Waypoint(q, part)
             if part >= 1.0:
                 return
         else:
             stride = fraction * tangent_length / 4.0
-            if stride < SHORTEST:
+            if stride < MIN_STEP:
                 return

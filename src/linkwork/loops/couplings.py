@@ -9,10 +9,9 @@ import numpy as np
 from linkwork.mechanism import Coupling, LoopConstraint, PlacedJoint
 
 # most fill-in of the substitution, relative to the couplings' terms: beyond it dense matrices are used
-FILL = 20
-LEADERS = (
-    100  # independent joints that one group may have: the closest coordinates are found by a dense matrix
-)
+MAX_FILL = 20
+# independent joints that one group may have: the closest coordinates are found by a dense matrix
+LEADERS = 100
 
 
 class ExplicitCouplings:
@@ -90,7 +89,7 @@ def explicit_couplings(
     ready = [n for n, unknowns in enumerate(unsolved) if len(unknowns) == 1]
     terms: dict[int, dict[int, float]] = {}
     offsets: dict[int, float] = {}
-    room = FILL * sum(len(c.terms) for c in couplings)
+    room = MAX_FILL * sum(len(c.terms) for c in couplings)
     while ready:
         n = ready.pop()
         if not unsolved[n]:  # another coupling has decided the same joint

@@ -30,7 +30,7 @@ from linkwork.spatial.factor import is_zero
 
 # what adds nothing to a number so many times the size of what it was computed from is as good as zero
 COARSE = 1536.0
-UNEQUAL = 8.0  # rows that are so much smaller than others are scaled before they are mixed
+ROW_SCALE_RATIO = 8.0  # rows smaller than others by this factor are scaled before elimination
 
 
 class Elimination:
@@ -344,7 +344,9 @@ def _row_scales(sizes: np.ndarray) -> np.ndarray:
     """Return powers of two that balance rows of different sizes, as of lengths beside angles."""
     largest = sizes.max(axis=1)
     most = float(largest.max())
-    return np.array([_power(most / x) if x > 0.0 and most > UNEQUAL * x else 1.0 for x in largest.tolist()])
+    return np.array(
+        [_power(most / x) if x > 0.0 and most > ROW_SCALE_RATIO * x else 1.0 for x in largest.tolist()]
+    )
 
 
 def _power(x: float) -> float:

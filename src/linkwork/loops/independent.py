@@ -13,15 +13,15 @@ from linkwork.loops.clusters import Cluster
 from linkwork.loops.mobility import most_independent
 from linkwork.loops.motion import ClusterPosture
 from linkwork.loops.null_space import combined, conditioning, null_space
-from linkwork.loops.scales import HELD, scales_of
+from linkwork.loops.scales import LOOP_DEFORMATION, scales_of
 from linkwork.loops.walker import Reached, Walk, Walker, path_score, walks_from
 from linkwork.mechanism import Mechanism
 from linkwork.mechanism.names import join_names
 
-ABOUT_AS_GOOD = 3.0  # a usual choice stays unless another is better by this factor
-DETERMINED = 1e-6  # conditioning below which a choice does not determine the other velocities
-LARGE = 1.1  # entry of G, in one state, for which an independent velocity becomes a dependent one
-SMALL = 2.0  # entries of G in a choice that is as good as any in that state
+PREFERENCE_FACTOR = 3.0  # the preferred choice is kept unless another is better by this factor
+MIN_CONDITIONING = 1e-6  # below it a choice does not determine the other velocities
+EXCHANGE_ENTRY = 1.1  # entries of G at which an independent velocity is exchanged with a dependent one
+ACCEPTED_ENTRY = 2.0  # entries of G up to which a choice counts as optimal in a state
 
 Place = tuple[
     np.ndarray, ClusterPosture | None
@@ -49,7 +49,7 @@ def choose_independent(
     rows: Sequence[int],
     states: Sequence[Place],
     names: str,
-    held: float = HELD,
+    held: float = LOOP_DEFORMATION,
 ) -> Choice:
     """Return the independent velocities: those chosen by users, or well-conditioned ones.
 
@@ -76,14 +76,16 @@ def choose_independent(
     if independent is None:
         independent = _best(model, cluster, equations[0], walks)
     good = [
-        n for n, K in enumerate(equations) if not independent or conditioning(K, independent) >= DETERMINED
+        n
+        for n, K in enumerate(equations)
+        if not independent or conditioning(K, independent) >= MIN_CONDITIONING
     ]
     if good:
         return Choice(independent, good, states[good[0]][0])
     reached = max(
         (at for walk in walks() for at in walk), key=lambda at: conditioning(at.K, independent), default=None
     )
-    if reached is None or conditioning(reached.K, independent) < DETERMINED:
+    if reached is None or conditioning(reached.K, independent) < MIN_CONDITIONING:
         if all(choice is None for k in cluster.bodies for choice in model.joints[k].choices):
             raise SingularChoice(
                 f"{names}: no independent velocities determine the others in any configuration found"
@@ -107,7 +109,7 @@ def _chosen(model: Mechanism, cluster: Cluster, K: np.ndarray, names: str) -> li
         True not in choices and len(columns) > size - rank
     ):  # some shall depend, as mimics do; the others are left open
         others = [c for c in range(size) if c not in columns]
-        if np.linalg.matrix_rank(K[:, others], tol=DETERMINED * np.linalg.norm(K, 2)) == len(others):
+        if np.linalg.matrix_rank(K[:, others], tol=MIN_CONDITIONING * np.linalg.norm(K, 2)) == len(others):
             columns = sorted({*columns} - {*_completing(K, others, columns, rank - len(others))})
     if len(columns) == size - rank:
         return columns
@@ -166,7 +168,7 @@ def _best(
         candidates += [(int(c),) for c in np.argsort(-shares, kind="stable")[:3]]
     scores = {choice: path_score(choice, paths) for choice in dict.fromkeys(candidates)}
     best = max(scores, key=scores.__getitem__)
-    return list(best) if scores[best] > ABOUT_AS_GOOD * scores[tuple(usual)] else usual
+    return list(best) if scores[best] > PREFERENCE_FACTOR * scores[tuple(usual)] else usual
 
 
 def usual_independent(model: Mechanism, bodies: Sequence[int], K: np.ndarray) -> list[int]:
@@ -211,7 +213,7 @@ def independent_in_state(
     independent = sorted({*range(size)} - {*dependent})
     for _ in range(2 * size):
         G = np.abs(np.linalg.lstsq(K[used][:, dependent], K[used][:, independent], rcond=None)[0])
-        if G.size == 0 or not G.max() > LARGE:
+        if G.size == 0 or not G.max() > EXCHANGE_ENTRY:
             break
         out, into = np.unravel_index(int(np.argmax(G)), G.shape)
         dependent[out], independent[into] = independent[into], dependent[out]
@@ -230,7 +232,7 @@ def independent_at(
         raise ModelError(f"independent velocities: q: expected finite numbers, got {q.tolist()}")
     if (
         not cluster.rows
-        or np.abs(coefficients(K, cluster.independent, cluster.used)).max(initial=0.0) <= SMALL
+        or np.abs(coefficients(K, cluster.independent, cluster.used)).max(initial=0.0) <= ACCEPTED_ENTRY
     ):
         return cluster.independent
     return independent_in_state(K, len(cluster.rows), cluster.rows, overdetermined=cluster.overdetermined)[0]

@@ -16,7 +16,7 @@ from linkwork.loops.scales import length_of
 from linkwork.mechanism import LoopConstraint, Mechanism
 from linkwork.mechanism.loops import Posture
 
-SAMPLES = 3  # states in which entries of the loop equations are looked at
+TRIAL_STATES = 3  # states in which entries of the loop equations are evaluated
 
 
 def kept_equations(posture: ClusterPosture, cluster: Cluster) -> np.ndarray:
@@ -39,7 +39,7 @@ def entry_sizes(model: Mechanism, cluster: Cluster) -> np.ndarray:
     length = length_of(model, cluster.bodies, cluster.constraints)
     needed = [k for each in _lineage(cluster) for k in each.bodies]
     most = np.zeros((len(cluster.used), len(cluster.rows)))
-    for sample in range(SAMPLES):
+    for sample in range(TRIAL_STATES):
         q = somewhere(model, needed, length, rng) if sample else _neutral(model, needed)
         below = _below(model, cluster.below, q)
         posture = NumericPosture(model, cluster.bodies, below, cluster.supports)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.loops.closing import (
-    CLOSED,
-    RANK,
+    CLOSURE_TOL,
+    RANK_TOL,
     ClosureResult,
     finished,
     gauss_newton,
@@ -20,19 +20,21 @@ from linkwork.loops.closing import (
 )
 from linkwork.loops.closing_problem import ClosureProblem
 from linkwork.loops.clusters import Cluster
-from linkwork.loops.redundant import CONSTANT, overdetermined_rows
+from linkwork.loops.redundant import MAX_COEFFICIENT_CHANGE, overdetermined_rows
 
-STRIDE = 0.5  # of a step to another configuration [rad, or parts of the loop's length]
-ABOUT_AS_GOOD = 3.0  # equations stay unless others are better by this factor
-ROUNDED = 1e-2  # tolerances that equations miss by in a motion of loops whose state happens to be exact
-NEARLY = 1e-7  # error of a state that is closed as far as directions of motion matter
+TRIAL_STEP = 0.5  # size of a step to another configuration [rad, or parts of the loop's length]
+PREFERENCE_FACTOR = 3.0  # equations are kept unless others are better by this factor
+# residual in a motion, relative to the tolerance, of rounded loops that are exact in one state
+ROUNDED_TOL_FRACTION = 1e-2
+NEARLY_CLOSED_TOL = 1e-7  # residual of states that are sufficiently closed for directions of motion
 # a small motion [rad, or parts of the loop's length], and the part of it that counts as one
-SHORT = 0.05
-MOVED = 0.15
+SHORT_MOTION = 0.05
+LONG_MOTION = 0.15
 # tolerances that equations may miss by in motion, where they miss by less than one on the ways that were
 # tried: by other equations, in other coordinates and farther away they miss by more
-MARGIN = 3.0
-STIFF = 1e-4  # smallest singular value, relative to the largest, of loops that are rigid and not only stuck
+GAP_MARGIN = 3.0
+# smallest singular value, relative to the largest, that distinguishes rigid loops from singular ones
+RIGID_TOL = 1e-4
 
 
 class Rank(NamedTuple):
@@ -60,9 +62,9 @@ def explored(
     for _ in range(count):
         J = problem.at(current.q)[1]
         step = _tangent(
-            J, rng.normal(size=(J.shape[1],)), RANK if current.exact else 10.0 * problem.tolerance
+            J, rng.normal(size=(J.shape[1],)), RANK_TOL if current.exact else 10.0 * problem.tolerance
         )
-        for stride in (STRIDE, -STRIDE, 0.2 * STRIDE) if step.any() else ():
+        for stride in (TRIAL_STEP, -TRIAL_STEP, 0.2 * TRIAL_STEP) if step.any() else ():
             following = _closed_near(problem, problem.moved(current.q, stride * step), exact=current.exact)
             if following.is_closed:
                 yield following
@@ -75,7 +77,7 @@ def _closed_near(problem: ClosureProblem, q: np.ndarray, *, exact: bool) -> Clos
 
 
 def _tangent(
-    J: np.ndarray, direction: np.ndarray, rcond: float = RANK, rank: int | None = None
+    J: np.ndarray, direction: np.ndarray, rcond: float = RANK_TOL, rank: int | None = None
 ) -> np.ndarray:
     """Return the part of a direction that satisfies the equations, scaled to largest component one."""
     if rank is not None:
@@ -93,7 +95,7 @@ def find_rank(problem: ClosureProblem, state: ClosureResult, J: np.ndarray) -> R
     far, with residuals of dropped equations within the tolerance.
     """
     s = np.linalg.svd(J, compute_uv=False)
-    full_rank = count_above(s, RANK)
+    full_rank = count_above(s, RANK_TOL)
     size = J.shape[1]
     doubtful = 10.0 * problem.tolerance * s[0] if len(s) else 0.0
     smaller = [r for r in range(full_rank) if s[r] < doubtful and (r == 0 or s[r] < 0.1 * s[r - 1])]
@@ -104,20 +106,22 @@ def find_rank(problem: ClosureProblem, state: ClosureResult, J: np.ndarray) -> R
     coarse = math.inf
     for rank in (*smaller, full_rank):
         rows = most_independent(J, rank)
-        cut = RANK if rank == full_rank else math.sqrt(s[rank] * s[max(rank - 1, 0)]) / s[0]
+        cut = RANK_TOL if rank == full_rank else math.sqrt(s[rank] * s[max(rank - 1, 0)]) / s[0]
         exact = state.exact and rank == full_rank
         if rank == size:
             missed = np.abs(problem.at(state.q)[0])
-            return Rank(rank, rows, missed, cut, bool(s[rank - 1] > STIFF * s[0]), coarse=coarse)
-        if exact and rank == len(J) and (rank == 0 or s[rank - 1] > STIFF * s[0]):
+            return Rank(rank, rows, missed, cut, bool(s[rank - 1] > RIGID_TOL * s[0]), coarse=coarse)
+        if exact and rank == len(J) and (rank == 0 or s[rank - 1] > RIGID_TOL * s[0]):
             return Rank(rank, rows, np.zeros(len(J)), cut, True)
         if exact:
             missed = missed_in_motion(problem, state.q, rows, far=False)
             used = used_equations(problem, rows, exact=True)
             # rounded equations that are used together must hold as exactly as states are closed
-            if np.all(missed < (CLOSED + 10.0 * problem.rounding if used else 1e-8)):
+            if np.all(missed < (CLOSURE_TOL + 10.0 * problem.rounding if used else 1e-8)):
                 return Rank(rank, rows, np.zeros(len(J)), cut, True, used)
-            if not np.all(missed < ROUNDED * problem.tolerance):  # more than what rounding leaves by chance
+            if not np.all(
+                missed < ROUNDED_TOL_FRACTION * problem.tolerance
+            ):  # more than what rounding leaves by chance
                 break
         used = used_equations(problem, rows, exact=False)
         missed = missed_in_motion(problem, state.q, rows, far=True, squares=bool(used))
@@ -135,7 +139,9 @@ def used_equations(
     See `overdetermined_rows`.
     """
     cluster = cluster or Cluster(tuple(problem.bodies), tuple(problem.constraints))
-    return overdetermined_rows(problem.model, cluster, rows, CONSTANT if exact else 10.0 * problem.tolerance)
+    return overdetermined_rows(
+        problem.model, cluster, rows, MAX_COEFFICIENT_CHANGE if exact else 10.0 * problem.tolerance
+    )
 
 
 def missed_in_motion(
@@ -156,7 +162,7 @@ def missed_in_motion(
             along = sign * direction
             for _ in range(strides):
                 J = problem.at(current)[1]
-                step = _tangent(J, along, rank=len(rows)) if squares else _tangent(J[rows], along, RANK)
+                step = _tangent(J, along, rank=len(rows)) if squares else _tangent(J[rows], along, RANK_TOL)
                 following = _next_on_way(problem, current, step, rows, squares)
                 if following is None:
                     break  # the end of the range, or stuck
@@ -194,20 +200,20 @@ def finite_mobility(problem: ClosureProblem, q: np.ndarray) -> tuple[int, int]:
     rng = np.random.default_rng(0)
     J = problem.at(q)[1]
     rank = count_above(
-        np.linalg.svd(J, compute_uv=False), STIFF
+        np.linalg.svd(J, compute_uv=False), RIGID_TOL
     )  # a singular state is closed to the root of rounding errors
     free = J.shape[1] - rank
     ways = []
     for _ in range(2 * free + 4):
         step = _tangent(J, rng.normal(size=(J.shape[1],)), rank=rank)
-        moved = levenberg_marquardt(problem, problem.moved(q, SHORT * step), steps=60)
-        way = problem.difference(q, moved) / SHORT
+        moved = levenberg_marquardt(problem, problem.moved(q, SHORT_MOTION * step), steps=60)
+        way = problem.difference(q, moved) / SHORT_MOTION
         # where equations are singular, errors vanish as squares of what is missing, and steps may lead far
         # away
-        if problem.left(problem.at(moved)[0]) < NEARLY and np.abs(way).max() < 2.0:
+        if problem.left(problem.at(moved)[0]) < NEARLY_CLOSED_TOL and np.abs(way).max() < 2.0:
             ways.append(way)
     s = np.linalg.svd(np.array(ways), compute_uv=False) if ways else np.zeros(0)
-    return free, int(np.sum(s > MOVED * max(s.max(initial=0.0), 1.0)))
+    return free, int(np.sum(s > LONG_MOTION * max(s.max(initial=0.0), 1.0)))
 
 
 def count_above(s: np.ndarray, cut: float) -> int:
@@ -220,11 +226,11 @@ def slack_of_rows(problem: ClosureProblem, rank: Rank, used: Sequence[int] = ())
 
     If more equations are `used` by least squares, all have slack.
     """
-    if np.all(rank.missed < CLOSED):
+    if np.all(rank.missed < CLOSURE_TOL):
         return ()
     independent = set() if used else set(rank.rows)
     return tuple(
-        0.0 if i in independent else float(f"{MARGIN * problem.tolerance * x:.3g}")
+        0.0 if i in independent else float(f"{GAP_MARGIN * problem.tolerance * x:.3g}")
         for i, x in enumerate(problem.units)
     )
 
@@ -244,7 +250,7 @@ def independent_everywhere(Js: Sequence[np.ndarray], rows: list[int]) -> list[in
         return rows
     scores = {tuple(one): worst(tuple(one)) for one in (rows, *(most_independent(J, len(rows)) for J in Js))}
     best = max(scores, key=scores.__getitem__)
-    return list(best) if scores[best] > ABOUT_AS_GOOD * scores[tuple(rows)] else rows
+    return list(best) if scores[best] > PREFERENCE_FACTOR * scores[tuple(rows)] else rows
 
 
 def most_independent(rows: np.ndarray, count: int) -> list[int]:

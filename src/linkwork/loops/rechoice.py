@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from linkwork.loops.clusters import Cluster
-from linkwork.loops.independent import DETERMINED
+from linkwork.loops.independent import MIN_CONDITIONING
 from linkwork.loops.motion import ClusterPosture, all_equations, cluster_posture, residuals
 from linkwork.loops.null_space import conditioning
 from linkwork.loops.scales import scales_of
@@ -56,4 +56,4 @@ def _regular(model: Mechanism, posture: ClusterPosture, cluster: Cluster) -> boo
     phi = scales.rows * np.maximum(phi - np.array(cluster.slack or np.zeros(len(phi))), 0.0)
     K = scales(all_equations(posture, cluster.constraints)[0].astype(float))[used]
     closed = bool(phi[used].max(initial=0.0) < CLOSURE_TOL)
-    return closed and bool(np.isfinite(K).all()) and conditioning(K, cluster.independent) >= DETERMINED
+    return closed and bool(np.isfinite(K).all()) and conditioning(K, cluster.independent) >= MIN_CONDITIONING

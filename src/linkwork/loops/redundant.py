@@ -19,9 +19,9 @@ from linkwork.loops.scales import length_of, scales_of, velocity_units
 from linkwork.mechanism import Mechanism
 
 # residual of a combination with constant coefficients, relative to the largest row, for exact numbers
-CONSTANT = 1e-7
-SAMPLES = 3  # configurations at least that are looked at
-LARGEST = 10.0  # coefficient of such a combination: larger ones would enlarge errors
+MAX_COEFFICIENT_CHANGE = 1e-7
+MIN_SAMPLES = 3  # configurations that are analysed
+MAX_COEFFICIENT = 10.0  # of such a combination: larger ones would amplify errors
 
 
 def overdetermined_rows(
@@ -41,9 +41,9 @@ def overdetermined_rows(
     for row in (i for i in range(count) if i not in used):
         if np.linalg.norm(K[row]) <= tolerance * largest:
             continue
-        coefficients = np.linalg.lstsq(K[used].T, K[row], rcond=CONSTANT)[0]
+        coefficients = np.linalg.lstsq(K[used].T, K[row], rcond=MAX_COEFFICIENT_CHANGE)[0]
         residual = float(np.linalg.norm(K[row] - coefficients @ K[used]))
-        if residual > tolerance * largest or float(np.abs(coefficients).max()) > LARGEST:
+        if residual > tolerance * largest or float(np.abs(coefficients).max()) > MAX_COEFFICIENT:
             used.append(row)
     return tuple(sorted(used)) if len(used) > len(rows) else ()
 
@@ -59,7 +59,7 @@ def _at_open_states(model: Mechanism, cluster: Cluster, count: int) -> np.ndarra
     rows = scales_of(model, cluster).rows
     columns = velocity_units(model, cluster.family, length)
     samples: list[np.ndarray] = []
-    while len(samples) < SAMPLES or sum(K.shape[1] for K in samples) < 3 * count:
+    while len(samples) < MIN_SAMPLES or sum(K.shape[1] for K in samples) < 3 * count:
         q = somewhere(model, cluster.family, length, rng)
         posture = cluster_posture(model, cluster.family, q)
         K = np.asarray(all_equations(posture, cluster.constraints)[0], dtype=float)

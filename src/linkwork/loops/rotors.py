@@ -12,7 +12,7 @@ from linkwork.mechanism import GROUND, Coupling, Mechanism, PlacedJoint, path_to
 from linkwork.spatial import Inertia
 from linkwork.spatial.constants import product
 
-SAME = 1e-12  # relative
+PARALLEL_TOL = 1e-12  # relative
 
 
 def find_rotors(model: Mechanism) -> list[int]:
@@ -35,8 +35,8 @@ def is_rotor(joint: PlacedJoint, inertia: Inertia) -> bool:
     A = inertia.A
     h = inertia.h
     return bool(
-        np.abs(np.cross(u, product(A, u))).max() <= SAME * np.abs(A).max()
-        and np.abs(np.cross(u, h)).max() <= SAME * max(np.abs(h).max(), 1e-300)
+        np.abs(np.cross(u, product(A, u))).max() <= PARALLEL_TOL * np.abs(A).max()
+        and np.abs(np.cross(u, h)).max() <= PARALLEL_TOL * max(np.abs(h).max(), 1e-300)
     )
 
 
@@ -81,7 +81,7 @@ def gear_of(
             along = [product(u, product(R[hinge.child], axis_of(hinge))) for hinge in hinges]
             signs = [np.sign(x) * (1.0 if hinge.child in down else -1.0) for x, hinge in zip(along, hinges)]
             ratios = [sign * rates[hinge.child] / rotor_rate for sign, hinge in zip(signs, hinges)]
-            if ratios[0] and max(ratios) - min(ratios) <= SAME * abs(ratios[0]):
+            if ratios[0] and max(ratios) - min(ratios) <= PARALLEL_TOL * abs(ratios[0]):
                 return Gear(link, float(ratios[0]))
     return None
 
@@ -92,4 +92,4 @@ def _turns_about(u: np.ndarray, hinge: PlacedJoint, R: Mapping[int, np.ndarray])
 
 def parallel(a: np.ndarray, b: np.ndarray) -> bool:
     """Return whether two unit vectors are parallel or opposite."""
-    return bool(np.abs(np.cross(a, b)).max() < SAME)
+    return bool(np.abs(np.cross(a, b)).max() < PARALLEL_TOL)

@@ -14,7 +14,8 @@ from linkwork.loops.motion import all_equations
 from linkwork.loops.numeric import NumericPosture
 from linkwork.mechanism import LoopConstraint, Mechanism
 
-HELD = 1e-6  # of its usual size: by how much a body deforms where joints move by a radian to close a loop
+# deformation of a flexible body per radian of its joints when loops are closed, relative to its typical size
+LOOP_DEFORMATION = 1e-6
 
 
 class Scales(NamedTuple):
@@ -30,7 +31,7 @@ class Scales(NamedTuple):
         return self.rows[:, None] * K[:, : len(self.columns)] * self.columns
 
 
-def scales_of(model: Mechanism, cluster: Cluster, held: float = HELD) -> Scales:
+def scales_of(model: Mechanism, cluster: Cluster, held: float = LOOP_DEFORMATION) -> Scales:
     """Return the scales of a cluster, from its `length_of`.
 
     Equations on lengths are divided by it, and sliding velocities are measured in lengths per second.
@@ -39,8 +40,8 @@ def scales_of(model: Mechanism, cluster: Cluster, held: float = HELD) -> Scales:
     """
     length = length_of(model, cluster.bodies, cluster.constraints)
     across = velocity_units(model, cluster.bodies, length, held)
-    if cluster.rows and held == HELD:  # modes that depend on others bend as these say
-        across = across * np.where(following_modes(model, cluster), 1.0 / HELD, 1.0)
+    if cluster.rows and held == LOOP_DEFORMATION:  # modes that depend on others bend as these say
+        across = across * np.where(following_modes(model, cluster), 1.0 / LOOP_DEFORMATION, 1.0)
     across = across * _gears(model, cluster, across)
     rows = [np.zeros(0)]
     for constraint in cluster.constraints:

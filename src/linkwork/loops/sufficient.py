@@ -14,9 +14,9 @@ from linkwork.loops.scales import scales_of
 from linkwork.loops.walker import Walker
 from linkwork.mechanism import Mechanism
 
-ABOUT_AS_GOOD = 0.5  # smallest singular value of equations that stay, relative to that of all
-STATES = 40  # of a walk, in each sense
-LARGE = 30  # equations of a cluster from which on all are used
+MIN_SINGULAR_VALUE_RATIO = 0.5  # smallest singular value of the kept equations, relative to that of all
+WALK_STATES = 40  # states of a path, in each direction
+MAX_EQUATIONS = 30  # larger clusters use all equations
 
 
 def sufficient_rows(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[int, ...]:
@@ -25,10 +25,10 @@ def sufficient_rows(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[
     The cluster has one support. All are used if it has several degrees of freedom or is large.
     """
     used = list(cluster.overdetermined)
-    if len(cluster.independent) != 1 or len(used) > LARGE:
+    if len(cluster.independent) != 1 or len(used) > MAX_EQUATIONS:
         return cluster.overdetermined
     walker = Walker(model, cluster, scales_of(model, cluster), cluster.rows, None)
-    states = [at.q for sense in (1.0, -1.0) for at in walker.walk(q, np.array([sense]), STATES)]
+    states = [at.q for sense in (1.0, -1.0) for at in walker.walk(q, np.array([sense]), WALK_STATES)]
     Ks = [walker.equations(q) for q in states]
     least = [_smallest(K[used], len(cluster.rows)) for K in Ks]
     while len(used) > len(cluster.rows) + 1:
@@ -37,7 +37,7 @@ def sufficient_rows(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[
             min(_smallest(K[rows], len(cluster.rows)) / s for K, s in zip(Ks, least)) for rows in remaining
         ]
         best = int(np.argmax(worst))
-        if worst[best] < ABOUT_AS_GOOD:
+        if worst[best] < MIN_SINGULAR_VALUE_RATIO:
             break
         used = remaining[best]
     return tuple(used)

@@ -11,9 +11,8 @@ from linkwork.loops.independent_rows import slack_shares
 from linkwork.loops.scales import length_of, scales_of
 from linkwork.mechanism import LoopConstraint, Mechanism
 
-EXACT_CLOSURE_TOL = (
-    1e-6  # gap of a closed state whose numbers are exact, relative to the length of its loops, or in rad
-)
+# gap of a closed state whose numbers are exact, relative to the length of its loops, or in rad
+EXACT_CLOSURE_TOL = 1e-6
 
 
 def closure_tolerances(model: Mechanism, clusters: Sequence[Cluster]) -> dict[str, tuple[float, float]]:

@@ -14,19 +14,19 @@ from linkwork.loops.numeric import NumericPosture
 from linkwork.loops.scales import Scales
 from linkwork.mechanism import Mechanism
 
-STATES = 32  # closed states that are looked at, in small clusters
+MAX_STATES = 32  # closed states that are analysed in small clusters
 
 
-WORK = 2500  # bodies and equations of all these states: large clusters are looked at in fewer
+MAX_WORK = 2500  # bodies plus equations of all these states, which bounds the states of large clusters
 
 
-STEP = 0.25  # between them [rad or lengths of the cluster]
+STEP_LENGTH = 0.25  # between states [rad, or lengths of the cluster]
 
 
-LOWEST = 0.2  # the part of all states, the worst of them, that a choice is judged by
+WORST_FRACTION = 0.2  # fraction of the states, the worst ones, by which a choice is judged
 
 
-TURNED = 0.01  # conditioning between two states with a singular one between, relative to theirs
+SIGN_CHANGE_RATIO = 0.01  # conditioning between two states, relative to theirs, that indicates a singular one
 
 
 class Reached(NamedTuple):
@@ -53,8 +53,8 @@ def path_score(independent: Sequence[int], paths: Sequence[Walk]) -> float:
         values = [conditioning(at.K, independent) for at in path]
         signs = [np.linalg.slogdet(at.K[:, dependent])[0] for at in path]
         turned = [k for k in range(1, len(path)) if signs[k] != signs[k - 1]]
-        scores += values + [TURNED * min(values[k - 1 : k + 1]) for k in turned]
-    worst = np.sort(scores)[: max(1, round(LOWEST * len(scores)))]
+        scores += values + [SIGN_CHANGE_RATIO * min(values[k - 1 : k + 1]) for k in turned]
+    worst = np.sort(scores)[: max(1, round(WORST_FRACTION * len(scores)))]
     return float(np.exp(np.mean(np.log(np.maximum(worst, 1e-300)))))
 
 
@@ -67,7 +67,7 @@ def walks_from(walker: Walker, q: np.ndarray) -> list[Walk]:
     if freedoms == 0:
         return []
     directions = min(freedoms, 3)
-    count = min(STATES, WORK // walker.work) // (2 * directions)
+    count = min(MAX_STATES, MAX_WORK // walker.work) // (2 * directions)
     walks = []
     for _ in range(directions):
         towards = rng.normal(size=freedoms)
@@ -117,7 +117,7 @@ class Walker:
             free = null_space(K)
             direction = free.T @ (free @ direction)
             size = float(np.abs(direction).max())
-            closed = self._closed(self._moved(q, STEP / size * direction)) if size > 1e-9 else None
+            closed = self._closed(self._moved(q, STEP_LENGTH / size * direction)) if size > 1e-9 else None
             if closed is None or self._outside(closed) > max(self._outside(q), 0.0):
                 break
             q = closed
@@ -137,7 +137,7 @@ class Walker:
             if not np.isfinite(s).all() or s[-1] <= 1e-9 * s[0]:
                 return None
             move = -vt.T @ ((u.T @ phi) / s)
-            if np.abs(move).max(initial=0.0) > 2.0 * STEP:
+            if np.abs(move).max(initial=0.0) > 2.0 * STEP_LENGTH:
                 return None
             q = self._moved(q, move)
             if np.abs(move).max(initial=0.0) < 1e-4:  # the next one would be its square

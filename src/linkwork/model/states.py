@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.errors import ClosureError, ModelError
 from linkwork.loops.analysis import ClusterAnalysis
 from linkwork.loops.close_family import close_family
-from linkwork.loops.closing import CLOSED, RANK, close
+from linkwork.loops.closing import CLOSURE_TOL, RANK_TOL, close
 from linkwork.loops.closing_notes import CannotClose
 from linkwork.loops.closing_problem import ClosureProblem
 from linkwork.loops.clusters import Cluster, find_families
@@ -124,10 +124,10 @@ class Family:
         """Return closed coordinates near q, or None."""
         candidate, residual = self.near(q)
         if self.manifold is None:
-            return candidate if residual < CLOSED else None
+            return candidate if residual < CLOSURE_TOL else None
         closed, corrected_residual = self.manifold.corrected(candidate)
         is_exact = corrected_residual <= EXACT_TOL and (
-            residual < CLOSED or self.manifold.missed(closed) < CLOSED
+            residual < CLOSURE_TOL or self.manifold.missed(closed) < CLOSURE_TOL
         )
         return closed if is_exact and self._is_accepted(closed) else None
 
@@ -390,7 +390,7 @@ def _normals(
     K = all_equations(cluster_posture(model, bodies, q), loops)[0].astype(float)
     _, s, directions = np.linalg.svd(K * columns / row_units(model, loops, size)[:, None])
     rank = min(
-        len(constrained_cluster(model, bodies, loops).rows), int(np.sum(s > RANK * s.max(initial=0.0)))
+        len(constrained_cluster(model, bodies, loops).rows), int(np.sum(s > RANK_TOL * s.max(initial=0.0)))
     )
     normals: np.ndarray = directions[:rank] / columns
     return normals

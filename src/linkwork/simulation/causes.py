@@ -17,7 +17,7 @@ from linkwork.functions.engine.closed_states import LOOP_PARAMETERS
 from linkwork.functions.states import spanning_velocity
 from linkwork.mechanism.names import printable
 from linkwork.model import Model
-from linkwork.simulation.failure import CONTINUING, States
+from linkwork.simulation.failure import CONTINUING_STATUSES, States
 from linkwork.simulation.penetration import describe_pair
 from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.traced import Laws
@@ -43,7 +43,7 @@ def first_causes(
     ...).
     """
     result = np.full(len(status), "", dtype=object)
-    for k in np.flatnonzero(~has_status(status, (*CONTINUING, Status.STOPPED)))[:MAX_ROWS]:
+    for k in np.flatnonzero(~has_status(status, (*CONTINUING_STATUSES, Status.STOPPED)))[:MAX_ROWS]:
         q = last[0][k].astype(float)
         v = last[1][k].astype(float)
         row_parameters = {name: x[k] for name, x in parameters.items()}

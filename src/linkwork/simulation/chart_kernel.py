@@ -28,9 +28,9 @@ from linkwork.simulation.charts import Charts
 from linkwork.simulation.control import Control
 from linkwork.simulation.integrators import INTEGRATORS
 from linkwork.simulation.joint_laws import held, same_branch, sliding_force
-from linkwork.simulation.monitor import WIDE, coordinate_scales, may_pass, monitor, motion
-from linkwork.simulation.one_kernel import CHUNK, segments
-from linkwork.simulation.stepping import CLOSED_AT_START, CORRECTION, Stepping
+from linkwork.simulation.monitor import MAX_LOOP_MOTION, coordinate_scales, may_pass, monitor, motion
+from linkwork.simulation.one_kernel import CHUNK_ROWS, segments
+from linkwork.simulation.stepping import CLOSED_AT_START, MAX_CORRECTION_RATIO, Stepping
 
 MAX_STEPS = 2**31  # steps of one call
 
@@ -95,7 +95,7 @@ def chart_program(
                 bad = fma(x, zero, bad)  # NaN where a number is not finite
             retained = retained & solved & (bad == zero) & _same_branch(q0, w0, q1, w1, moved, dt)
             length = motion(scales, q0, q1)
-            retained = retained & (length <= WIDE) & ~may_pass(length, maximum(far0, far1))
+            retained = retained & (length <= MAX_LOOP_MOTION) & ~may_pass(length, maximum(far0, far1))
             after = [where(retained, new, old) for new, old in zip([*q1, *w1, far1, k + 1.0], state)]
             return np.array(after, dtype=object), retained & (k + 1.0 < count)
 
@@ -166,7 +166,7 @@ def _largest(x: Any) -> Any:
 
 def _same_branch(q0: Any, w0: Any, q1: Any, w1: Any, moved: Any, dt: Any) -> Any:
     """Return whether closing loops moved q by less than the step; see `Stepping`."""
-    return moved <= CORRECTION * maximum(_largest(q1 - q0), dt * _largest(w0)) + CLOSED_AT_START
+    return moved <= MAX_CORRECTION_RATIO * maximum(_largest(q1 - q0), dt * _largest(w0)) + CLOSED_AT_START
 
 
 def roll_out_loops(
@@ -240,11 +240,11 @@ def _call(
     dt: float,
 ) -> None:
     """Let the kernel step some rows, each so often."""
-    for start in range(0, len(rows), CHUNK):
-        part = rows[start : start + CHUNK]
+    for start in range(0, len(rows), CHUNK_ROWS):
+        part = rows[start : start + CHUNK_ROWS]
         numbers = (
             np.full(len(part), dt),
-            counts[start : start + CHUNK],
+            counts[start : start + CHUNK_ROWS],
             np.zeros(len(part)),
             stepping.before + stepping.steps[part],
         )

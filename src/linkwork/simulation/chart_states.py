@@ -13,7 +13,7 @@ from linkwork.contact import JointLaws
 from linkwork.functions.conditioning import constrained_equations, loop_equations
 from linkwork.functions.states import spanning_velocity
 from linkwork.model import Model
-from linkwork.simulation.charts import SINGULAR, ChartKey, ChartQuality, Charts
+from linkwork.simulation.charts import SINGULAR_TOL, ChartKey, ChartQuality, Charts
 from linkwork.simulation.closedness import immobile_rows, open_rows
 from linkwork.simulation.joint_laws import friction_at, velocity_with_laws
 from linkwork.simulation.monitor import coordinate_scales, families
@@ -22,7 +22,7 @@ from linkwork.simulation.status import Status
 from linkwork.simulation.way import split_families
 
 GOING = int(Status.OK)
-LOST = 1e8  # an entry of unit-free G that leaves velocities few digits
+MAX_ENTRY = 1e8  # of unit-free G; at larger entries velocities lose most digits
 
 
 class ChartStates:
@@ -84,7 +84,7 @@ class ChartStates:
         K, _ = self._equations(self.q)
         measured = self._measured(K)
         self._kept_good(K, measured)
-        self._stop(measured.large > LOST, Status.SINGULAR_COORDINATES)
+        self._stop(measured.large > MAX_ENTRY, Status.SINGULAR_COORDINATES)
         self._stop(~np.isfinite(self.w).all(axis=1), Status.NOT_FINITE)
 
     @property
@@ -245,7 +245,7 @@ class ChartStates:
         for k in np.flatnonzero(bad & self.active):
             self.choices[k] = self.charts.best([x[k] for x in K])
             self._groups = None
-        self._stop(~(self.ratio * SINGULAR <= 1.0), Status.DEAD_POINT)
+        self._stop(~(self.ratio * SINGULAR_TOL <= 1.0), Status.DEAD_POINT)
 
     def _in_best_charts(self, rows: np.ndarray) -> np.ndarray:
         """Put some rows into the best charts where they are; those that were in other ones, (rows,)."""

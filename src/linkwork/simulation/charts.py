@@ -23,11 +23,12 @@ from linkwork.loops.independent import independent_in_state
 from linkwork.model import Model
 from linkwork.simulation.passage import singular_values
 
-RETURN = 1.1  # largest entry of unit-free G in the model's own choice, to go back to it
-SINGULAR = 1e-7  # σ of unit-free K: below it the mechanism itself is singular
-EXACT = 10.0  # mean 1 / σ of dependent columns from which on singular values of all equations are computed
+RETURN_ENTRY = 1.1  # largest entry of unit-free G at which a row returns to the model's own choice
+SINGULAR_TOL = 1e-7  # σ of unit-free K below which the mechanism is singular
+# mean 1 / σ of dependent columns above which singular values of all equations are computed
+EXACT_CHECK_THRESHOLD = 10.0
 # 1 / σ of kept equations' dependent columns, relative to that of all: above, they are nearly dependent
-DEPENDENT = 100.0
+DEPENDENT_ENTRY = 100.0
 
 ChartKey = tuple[
     tuple[tuple[int, ...], tuple[int, ...]], ...
@@ -39,7 +40,9 @@ class ChartQuality(NamedTuple):
 
     large: np.ndarray  # the largest entry of unit-free G
     dependent: np.ndarray  # whether equations are kept that are nearly dependent there, and others are not
-    far: np.ndarray  # 1 / σ_min of all equations; an upper bound of it where that is below `EXACT`
+    far: (
+        np.ndarray
+    )  # 1 / σ_min of all equations; an upper bound of it where that is below `EXACT_CHECK_THRESHOLD`
     ratio: np.ndarray  # σ_max / σ_min; 1 where only that bound was computed
 
 
@@ -114,11 +117,11 @@ class Charts:
             entries, inverse = self.sizes(K[n], n, choice)
             large = np.maximum(large, entries)
             rank = len(self.clusters[n].rows)
-            if len(near := np.flatnonzero(~(inverse <= EXACT * np.sqrt(rank)))):
+            if len(near := np.flatnonzero(~(inverse <= EXACT_CHECK_THRESHOLD * np.sqrt(rank)))):
                 high, low = singular_values(K[n][near], rank)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     ratio[near] = np.fmax(ratio[near], high / low)
-                    dependent[near] |= ~(inverse[near] * low <= DEPENDENT)
+                    dependent[near] |= ~(inverse[near] * low <= DEPENDENT_ENTRY)
                     inverse[near] = 1.0 / low
             far = np.fmax(far, inverse)
         return ChartQuality(large, dependent, far, ratio)
@@ -140,7 +143,7 @@ class Charts:
                 continue
             states = [k[None] for k in K]
             measures = self.measured(states, self.own)
-            if anew or measures.dependent[0] or not self.sizes(states[n], n, self.own)[0][0] <= RETURN:
+            if anew or measures.dependent[0] or not self.sizes(states[n], n, self.own)[0][0] <= RETURN_ENTRY:
                 rows = self.clusters[n].rows
                 more = self.clusters[n].overdetermined
                 result[n] = independent_in_state(K[n], len(rows), rows, overdetermined=more)

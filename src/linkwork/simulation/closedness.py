@@ -15,7 +15,7 @@ from linkwork.functions.states import close_loops
 from linkwork.model import Model
 from linkwork.sko import Tree
 
-SINGLE = 100.0  # times the tolerance, for states that were rounded to single precision
+SINGLE_PRECISION_FACTOR = 100.0  # on the tolerance, for states rounded to single precision
 
 
 def open_rows(
@@ -35,7 +35,7 @@ def open_rows(
     gaps = closure_error(
         model, q[finite].astype(float), **({"parameters": loop_parameters} if loop_parameters else {})
     )
-    limits = model.closure_tolerance * (SINGLE if dtype == "float32" else 1.0)
+    limits = model.closure_tolerance * (SINGLE_PRECISION_FACTOR if dtype == "float32" else 1.0)
     result = np.zeros(len(q), dtype=bool)
     result[finite] = ~(gaps <= limits).all(axis=(-2, -1))
     return result

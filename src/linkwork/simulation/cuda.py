@@ -20,7 +20,7 @@ from linkwork.model import Model
 from linkwork.model.parameters import known, shape_of
 from linkwork.simulation.control import Control
 from linkwork.simulation.cuda_status import FinalStates, Rows
-from linkwork.simulation.failure import CONTINUING, earlier_status
+from linkwork.simulation.failure import CONTINUING_STATUSES, earlier_status
 from linkwork.simulation.one_kernel import kernel_for, segments
 from linkwork.simulation.rollout_problem import RolloutCall
 from linkwork.simulation.rollout_result import Rollout, with_contact
@@ -51,7 +51,7 @@ def rollout_on_gpu(rollout: RolloutCall) -> Rollout:
         results = run.allocate_results(schedule.steps // schedule.record_every + 1)
         before = earlier_status(rollout.status, arguments.batch)
         unclosed = run.final_states.unclosed()
-        is_held = unclosed | ~has_status(before, CONTINUING)  # these rows take no step
+        is_held = unclosed | ~has_status(before, CONTINUING_STATUSES)  # these rows take no step
         calls = list(segments(schedule.steps, schedule.record_every, arguments.is_per_step))
         run.take_steps(results, schedule.dt, calls, is_held)
         call("cuStreamSynchronize", stream)

@@ -9,7 +9,7 @@ from linkwork.functions.contact import COEFFICIENTS
 from linkwork.model import Model
 from linkwork.simulation.closedness import immobile_rows, open_rows
 from linkwork.simulation.control import Control
-from linkwork.simulation.failure import CONTINUING, merge_status, stopped_status
+from linkwork.simulation.failure import CONTINUING_STATUSES, merge_status, stopped_status
 from linkwork.simulation.rollout_problem import Schedule
 from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.traced import CARRIED
@@ -53,7 +53,7 @@ class FinalStates:
         numbers of steps and of carried numbers, `width` for each row.
         """
         taken = self._fetch_rows((step_counts, 1), (), None)
-        is_continued = has_status(before, CONTINUING)
+        is_continued = has_status(before, CONTINUING_STATUSES)
         status = np.zeros(self.rows, dtype=int)  # Status.OK
         ends = None
         if carried is not None:

@@ -31,7 +31,7 @@ from linkwork.simulation.traced import (
 )
 
 SAMPLES = 8  # recorded calls
-TOLD = ("residual", "iterations", "unsolved")  # what the numbers of `CARRIED` are called
+REPORT_NAMES = ("residual", "iterations", "unsolved")  # names of the numbers of `CARRIED`
 
 
 def exported_rollout(
@@ -163,7 +163,9 @@ def _program(
         if contacts is not None:
             for outputs, x in ((ends, result["carried_end"]), (before, first)):
                 outputs |= {"impulses_end": x[:rows]} if rows else {}
-                outputs |= {name: np.asarray(y, dtype=object) for name, y in zip(TOLD, x[rows:], strict=True)}
+                outputs |= {
+                    name: np.asarray(y, dtype=object) for name, y in zip(REPORT_NAMES, x[rows:], strict=True)
+                }
         if looped:  # a loop takes one step at least
             ends = {name: where(steps < 1.0, before[name], x) for name, x in ends.items()}
         return ends

@@ -14,7 +14,7 @@ from linkwork.functions.engine.call_arguments import on_host
 from linkwork.functions.states import integrate, spanning_velocity
 from linkwork.model import Model
 from linkwork.simulation.adaptive import Adaptive
-from linkwork.simulation.charts import SINGULAR, Charts
+from linkwork.simulation.charts import SINGULAR_TOL, Charts
 from linkwork.simulation.closedness import open_rows
 from linkwork.simulation.monitor import between, coordinate_scales, families
 from linkwork.simulation.status import Status, has_status
@@ -23,16 +23,17 @@ from linkwork.simulation.turning_point import near_turning_point
 from linkwork.simulation.way import rank_passage
 from linkwork.sko import Tree
 
-POOR = 0.1  # conditioning of loops from which on a singular state may be near
-AHEAD = 3.0  # steps: so near, by the speeds of joints, it is why a row stopped
+POOR_CONDITIONING = 0.1  # of loops near a singular state
+LOOKAHEAD_STEPS = 3.0  # steps at constant velocity within which a singular state explains a stop
 # conditioning of the mechanism, relative to that of coordinates: below, no other coordinates would help
-WORSE = 3.0
-DEAD = 1e-2  # conditioning of constrained loops below which they are why a row stopped
-FAST = 1e4  # [rad, m, rad/s or m/s] beyond which it is asked whether steps are unstable
-BLOWN = 1e100  # no number of a motion: it would have left the finite numbers a little later
-REGULAR = 0.25  # part of its conditioning that a mechanism keeps where only coordinates become singular
-DIFFERENCE = 1e-5  # [rad or m] of states around one
-CONTINUING = (Status.OK, Status.CONTACT_NOT_CONVERGED)  # rows that did not stop
+MIN_DROP_FACTOR = 3.0
+DEAD_POINT_CONDITIONING = 1e-2  # of constrained loops, below which they explain a stop
+MAX_REGULAR_SPEED = 1e4  # [rad, m, rad/s or m/s] beyond which the stability of steps is checked
+MAX_NUMBER = 1e100  # larger numbers count as infinite
+# fraction of the conditioning of a mechanism that remains if only coordinates become singular
+REGULAR_FRACTION = 0.25
+DIFFERENCE_STEP = 1e-5  # of finite differences [rad or m]
+CONTINUING_STATUSES = (Status.OK, Status.CONTACT_NOT_CONVERGED)  # of rows that did not stop
 
 
 States = tuple[np.ndarray, np.ndarray]  # q, (rows, nq), and v, (rows, nv)
@@ -130,16 +131,18 @@ def classify_runaway(
     (rows,), are looked at too.
     """
     with np.errstate(invalid="ignore"):
-        if divided is None and all(np.abs(x).max(initial=0.0) <= FAST for x in end):
+        if divided is None and all(np.abs(x).max(initial=0.0) <= MAX_REGULAR_SPEED for x in end):
             return status  # no row is fast, and none is NaN
         size = np.fmax(np.abs(end[0]).max(axis=1, initial=0.0), np.abs(end[1]).max(axis=1, initial=0.0))
-    fast = has_status(status, CONTINUING) & ((size > FAST) | (False if divided is None else divided))
+    fast = has_status(status, CONTINUING_STATUSES) & (
+        (size > MAX_REGULAR_SPEED) | (False if divided is None else divided)
+    )
     if not fast.any():
         return status
     blown = np.where(fast, int(Status.NOT_FINITE), status)
     if not isinstance(model, Tree):
         blown = classify_stiff(model, blown, fast, (start,), parameters, dt, integrator, feedback)
-    return np.where(fast & (blown != int(Status.STIFF)) & ~(size > BLOWN), status, blown)
+    return np.where(fast & (blown != int(Status.STIFF)) & ~(size > MAX_NUMBER), status, blown)
 
 
 def classify_open(
@@ -148,7 +151,7 @@ def classify_open(
     """Return the status of rows, NOT_CLOSED where all steps were taken and loops are open in the last states
     q, (rows, nq).
     """
-    left_open = has_status(status, CONTINUING) & open_rows(model, q, parameters, dtype=dtype)
+    left_open = has_status(status, CONTINUING_STATUSES) & open_rows(model, q, parameters, dtype=dtype)
     return np.where(left_open, int(Status.NOT_CLOSED), status)
 
 
@@ -156,7 +159,7 @@ def merge_status(earlier: np.ndarray, status: np.ndarray) -> np.ndarray:
     """Return the status of rows after an `earlier` rollout: rows that had stopped keep theirs."""
     if not earlier.any():  # all are OK
         return status
-    return np.where(has_status(earlier, CONTINUING) & (status != int(Status.OK)), status, earlier)
+    return np.where(has_status(earlier, CONTINUING_STATUSES) & (status != int(Status.OK)), status, earlier)
 
 
 def earlier_status(status: Any, batch: tuple[int, ...]) -> np.ndarray:
@@ -193,7 +196,7 @@ def classify_stopped(
         ahead = integrate(model, q, dt * v, **batched_parameters)
         for there in (q, np.where(np.isfinite(ahead), ahead, q)):
             regular = loop_conditioning(model, there, of="mechanism", **batched_parameters).min(axis=1)
-            result[regular < DEAD] = int(Status.DEAD_POINT)
+            result[regular < DEAD_POINT_CONDITIONING] = int(Status.DEAD_POINT)
     if not len(q) or not Charts(model).moving:
         return result
     by_coordinates, of_mechanism = (
@@ -202,14 +205,16 @@ def classify_stopped(
     worst = by_coordinates.argmin(axis=1)[:, None]
     chart_value, full = (np.take_along_axis(x, worst, axis=1)[:, 0] for x in (by_coordinates, of_mechanism))
     speed = np.abs(spanning_velocity(model, q, v, **batched_parameters)).max(axis=1)
-    near = chart_value < np.minimum(np.fmax(AHEAD * dt * speed, SINGULAR), POOR)  # a speed may be NaN
+    near = chart_value < np.minimum(
+        np.fmax(LOOKAHEAD_STEPS * dt * speed, SINGULAR_TOL), POOR_CONDITIONING
+    )  # a speed may be NaN
     near |= (
         near_turning_point(model, q, v, np.full(len(q), dt), **batched_parameters) > 0.999
     )  # the kernel's may differ in the last bits
     opens = ~np.isfinite(integrate(model, q, dt * v, **batched_parameters)).all(axis=1)
     result[opens | solved] = int(Status.NOT_CLOSED)
     result[near] = int(Status.SINGULAR_COORDINATES)
-    dead = np.flatnonzero(near & (full <= WORSE * np.maximum(chart_value, SINGULAR)))
+    dead = np.flatnonzero(near & (full <= MIN_DROP_FACTOR * np.maximum(chart_value, SINGULAR_TOL)))
     dead_parameters = {name: x[dead] for name, x in parameters.items()}
     drops = np.flatnonzero(
         np.isin(result, (Status.NOT_FINITE, Status.NOT_CLOSED, Status.SINGULAR_COORDINATES)) & ~opens
@@ -230,8 +235,9 @@ def classify_stopped(
 def _rank_drops_ahead(
     model: Model, q: np.ndarray, v: np.ndarray, dt: float, parameters: Mapping[str, np.ndarray]
 ) -> np.ndarray:
-    """Return whether the rank of all loop equations drops within the next `AHEAD` steps at constant velocity,
-    (rows,) of bool.
+    """Return whether the rank of all loop equations drops within `LOOKAHEAD_STEPS` steps, (rows,) of bool.
+
+    Velocities are taken as constant.
     """
     result = np.zeros(len(q), dtype=bool)
     charts = Charts(model)
@@ -244,7 +250,7 @@ def _rank_drops_ahead(
             dt * v[k : k + 1],
             **_given({name: x[None] for name, x in row_parameters.items()}),
         )[0]
-        end = between(model, q[k], end, np.array([AHEAD]))[0]
+        end = between(model, q[k], end, np.array([LOOKAHEAD_STEPS]))[0]
         moved = float(np.abs((end - q[k]) * scales).max())
         if np.isfinite(end).all() and moved > 0.0:
             result[k] = rank_passage(charts, model, q[k], end, moved, row_parameters).drops
@@ -266,7 +272,7 @@ def _stays_regular(
     no.
     """
     count = 2 * model.nv
-    moves = DIFFERENCE * np.concatenate([np.eye(model.nv), -np.eye(model.nv)])
+    moves = DIFFERENCE_STEP * np.concatenate([np.eye(model.nv), -np.eye(model.nv)])
     if not len(q):
         return np.zeros(0, dtype=bool)
     repeated_parameters = _given({name: np.repeat(x, count, axis=0) for name, x in parameters.items()})
@@ -275,13 +281,13 @@ def _stays_regular(
     for kind in KINDS:
         near = loop_conditioning(model, around, of=kind, **repeated_parameters)
         near = np.take_along_axis(near, np.repeat(worst, count, axis=0), axis=1).reshape(len(q), 2, model.nv)
-        slopes.append((near[:, 0] - near[:, 1]) / (2.0 * DIFFERENCE))
+        slopes.append((near[:, 0] - near[:, 1]) / (2.0 * DIFFERENCE_STEP))
     chart_value, full = now
     steep = (slopes[0] * slopes[0]).sum(axis=1)
     extrapolated = full - chart_value * (slopes[0] * slopes[1]).sum(axis=1) / np.where(
         steep > 0.0, steep, np.nan
     )
-    regular: np.ndarray = extrapolated > REGULAR * full  # no where it is NaN
+    regular: np.ndarray = extrapolated > REGULAR_FRACTION * full  # no where it is NaN
     return regular
 
 

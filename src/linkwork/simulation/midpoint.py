@@ -39,8 +39,8 @@ from linkwork.spatial import is_zero
 from linkwork.spatial.constants import product
 
 MAX_ITERATIONS = 60  # iterations
-MEMORY = 8  # steps that Broyden's method remembers
-LEAST = 0.1  # that a step is divided by
+BROYDEN_MEMORY = 8  # steps stored by Broyden's method
+MIN_STEP_FRACTION = 0.1  # smallest fraction of a Newton step
 # changes of v_m relative to its size: that end iterations, and that may be left when rounding does
 CONVERGED_TOL = 1e-13
 ACCEPTED_TOL = 1e-9
@@ -78,7 +78,7 @@ def midpoint(model: Model, q: Any, v: Any, dt: Any, force: Force) -> Midpoint:
 
     def again(x: Any) -> tuple[Any, Any]:
         tried = x[:nv]
-        steps = x[3 * nv : -1].reshape(MEMORY, nv)
+        steps = x[3 * nv : -1].reshape(BROYDEN_MEMORY, nv)
         last = x[-1]
         p0, p1 = _momenta(curves, q, tried, dt, force)
         step = _broyden(stiffened(p - p0), steps)
@@ -88,7 +88,9 @@ def midpoint(model: Model, q: Any, v: Any, dt: Any, force: Force) -> Midpoint:
         return np.array(state, dtype=object), (size > close) & ~rounding
 
     result = loop(
-        again, np.array([*v, *v, *p, *np.zeros(MEMORY * nv), np.inf], dtype=object), limit=MAX_ITERATIONS
+        again,
+        np.array([*v, *v, *p, *np.zeros(BROYDEN_MEMORY * nv), np.inf], dtype=object),
+        limit=MAX_ITERATIONS,
     )
     xi = dt * np.array([where(result[-1] < enough, x, np.nan) for x in result[nv : 2 * nv]], dtype=object)
     q_end = curves.end(q, xi)
@@ -100,14 +102,21 @@ def _broyden(step: Any, before: Any) -> Any:
     """Return the next step of Broyden's method, (nv,), from what the mass matrix makes of the residual, and
     the steps before it.
 
-    Of these, (MEMORY, nv), the last is the latest, and those that were not made are zero (Kelley 1995, Sec.
-    7.3).
+    Of these, (BROYDEN_MEMORY, nv), the last is the latest, and those that were not made are zero (Kelley
+    1995, Sec. 7.3).
     """
     parts = [s * where(s @ s > 0.0, 1.0 / where(s @ s > 0.0, s @ s, 1.0), 0.0) for s in before]
     for part, following in zip(parts[:-1], before[1:]):
         step = step + following * (part @ step)
     factor = 1.0 - parts[-1] @ step
-    return step * (1.0 / where(absolute(factor) > LEAST, factor, where(factor < 0.0, -LEAST, LEAST)))
+    return step * (
+        1.0
+        / where(
+            absolute(factor) > MIN_STEP_FRACTION,
+            factor,
+            where(factor < 0.0, -MIN_STEP_FRACTION, MIN_STEP_FRACTION),
+        )
+    )
 
 
 def _momenta(curves: _Curves, q: Any, speed: Any, dt: Any, force: Force) -> tuple[Any, Any]:

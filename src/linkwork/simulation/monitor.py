@@ -29,14 +29,16 @@ from linkwork.model import Model
 from linkwork.simulation.charts import Charts, test_vector
 from linkwork.spatial import Factor, mirrored
 
-CLOSED = 1e-9  # residual of kept loop equations after a step, unit-free
-REACH = 2.0  # times the motion of a step: a singular state that is nearer may lie within the step
-NEAR = 8.0  # times the motion of a step: nearer to a singular state steps are refined
-WIDE = 0.5  # motion of loops from which on a step is divided, unit-free: other branches are near
-SHORT = 0.3  # least size of probes, times the motion, at which they tell a singular state
-REDUNDANT = 1e-10  # share of a row's square below which it depends on others: σ of 1e-5
-SMALL = 2  # columns of which the whole inverse is computed
-POOR = 1e-2  # σ below which steps near to a singular state are refined
+CLOSURE_TOL = 1e-9  # residual of kept loop equations after a step, unit-free
+# a singular state this close, in motions of the step, may lie within the step
+SINGULAR_DISTANCE_FACTOR = 2.0
+REFINEMENT_DISTANCE_FACTOR = 8.0  # steps this close to a singular state, in motions of the step, are refined
+# unit-free motion of loops in a step; larger ones are divided, since other branches are near
+MAX_LOOP_MOTION = 0.5
+MIN_PROBE_FRACTION = 0.3  # smallest size of probes of singular states, relative to the motion
+DEPENDENT_ROW_TOL = 1e-10  # fraction of a row's square below which it depends on others: σ of 1e-5
+MAX_DENSE_COLUMNS = 2  # columns up to which the full inverse is computed
+MIN_SINGULAR_VALUE = 1e-2  # σ below which steps near a singular state are refined
 
 
 def coordinate_scales(charts: Charts) -> np.ndarray:
@@ -132,7 +134,10 @@ def may_pass(moved: Any, far: Any) -> Any:
     `moved` is the motion of the step, `far` the larger 1 / σ of its ends. NaN counts as yes.
     """
     near = moved * far
-    return ~((near * REACH <= 1.0) & ((near * NEAR <= 1.0) | (far * POOR <= 1.0)))
+    return ~(
+        (near * SINGULAR_DISTANCE_FACTOR <= 1.0)
+        & ((near * REFINEMENT_DISTANCE_FACTOR <= 1.0) | (far * MIN_SINGULAR_VALUE <= 1.0))
+    )
 
 
 def monitor(model: Model, q: Any, charts: Charts, largest: float) -> tuple[Any, Any]:
@@ -151,7 +156,7 @@ def monitor(model: Model, q: Any, charts: Charts, largest: float) -> tuple[Any, 
         far = maximum(far, inverse_rows)
     if not charts.moving:
         return good, far
-    good = good & (unit_free_residual(model, q) <= CLOSED)
+    good = good & (unit_free_residual(model, q) <= CLOSURE_TOL)
     every = zip(postures(model, q), cluster_scales(model.nominal), strict=True)
     for n, ((cluster, posture), scales) in enumerate(every):
         if n not in charts.moving:
@@ -163,7 +168,7 @@ def monitor(model: Model, q: Any, charts: Charts, largest: float) -> tuple[Any, 
         by_row = 1.0 / scales.rows[rows]
         by_column = 1.0 / scales.columns[held]
         elimination = Elimination(K[:, held])
-        small = len(rows) <= SMALL
+        small = len(rows) <= MAX_DENSE_COLUMNS
         tests = np.eye(len(rows)) if small else test_vector(len(rows))[:, None]
         right = np.column_stack([K[:, free] * scales.columns[free], by_row[:, None] * tests])
         answer = elimination.solve(right) * by_column[:, None]
@@ -204,13 +209,13 @@ def turned(before: list[np.ndarray], after: list[np.ndarray], moved: Any) -> Any
     result: Any = moved < 0.0
     for x, y in zip(before, after, strict=True):
         size = maximum(_squares(x), _squares(y)) * (moved * moved)
-        result = result | ((x @ y < 0.0) & (size > SHORT * SHORT))
+        result = result | ((x @ y < 0.0) & (size > MIN_PROBE_FRACTION * MIN_PROBE_FRACTION))
     return result
 
 
 def _inverse_of_rows(K: np.ndarray) -> Any:
     """Return 1 / σ_min of K by inverse iterations with K Kᵀ, without the rows that depend on others there."""
-    factor = Factor(mirrored(K @ K.T), dependent=REDUNDANT)
+    factor = Factor(mirrored(K @ K.T), dependent=DEPENDENT_ROW_TOL)
     x = factor.solve(test_vector(len(K)))
     y = factor.solve(x)
     return sqrt(sqrt(_squares(y) / _squares(x)))
@@ -227,7 +232,7 @@ def nearly_singular(model: Model, q0: Any, q1: Any, moved: Any) -> Any:
             if _turns(family):
                 own = _inverse_of_rank(K[list(family.used)], len(family.rows))
                 far = maximum(far, where(own < np.inf, own, np.inf))  # NaN would not outlast the next maximum
-    return ~((moved * far * REACH <= 1.0) | (far * POOR <= 1.0))
+    return ~((moved * far * SINGULAR_DISTANCE_FACTOR <= 1.0) | (far * MIN_SINGULAR_VALUE <= 1.0))
 
 
 def _inverse_of_rank(K: np.ndarray, rank: int) -> Any:

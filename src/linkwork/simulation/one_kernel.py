@@ -14,7 +14,7 @@ from linkwork.model import Model
 from linkwork.simulation.control import Control
 from linkwork.simulation.traced import MAX_STEPS, Integrator, Laws, rollout_program
 
-CHUNK = 4096  # rows that are stepped together on a CPU: their states stay in its caches
+CHUNK_ROWS = 4096  # rows stepped together on a CPU, whose states stay in its caches
 
 
 def kernel_for(
@@ -100,8 +100,8 @@ def roll_out(
     done = np.zeros(rows)
     last = states  # copied where a row stops
     ends = None if carried is None else np.array(carried, dtype)
-    for start in range(0, rows, CHUNK):
-        part = slice(start, min(rows, start + CHUNK))
+    for start in range(0, rows, CHUNK_ROWS):
+        part = slice(start, min(rows, start + CHUNK_ROWS))
         part_inputs = {name: x[part] for name, x in inputs.items()}
         forces = None if each is None else each[part].astype(dtype, copy=False)
         more = () if ends is None else (ends[part],)

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-PARTS = 8  # into which a path is divided at first
-SPLIT = 4  # into which a part is divided that is not excluded
-BENT = 1.5  # how much longer than its chord the way of K may be
-DROP = 1e-3  # conditioning below which a smallest singular value may be one that vanishes
-WITHIN = 0.03  # times the motion: a smallest singular value that vanishes on the way is found to be smaller
-SHARE = (
-    0.3  # of that at the ends: what is as small everywhere belongs to the mechanism, not to a singular state
-)
+INITIAL_PARTS = 8  # of a path
+SUBDIVISIONS = 4  # of a part that may contain a singular state
+MAX_PATH_RATIO = 1.5  # of the length of the path of K to its chord
+MAX_CONDITIONING = 1e-3  # below which a smallest singular value may vanish
+# smallest singular value, relative to the motion, that counts as zero
+MAX_MINIMUM = 0.03
+# ... and relative to its value at the ends: a value that is small everywhere belongs to the mechanism
+SHARE = 0.3
 MAX_LEVELS = 12
 
 States = Callable[[np.ndarray], np.ndarray]  # of parts of the way, (n,): closed states there, (n, nq)
@@ -49,7 +49,7 @@ def singular_values(K: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
 def passage(states: States, equations: Equations, ranks: list[int], moved: float) -> Passage:
     """Return what is passed on a way along which coordinates change by `moved`; see the head of this file."""
-    at = np.linspace(0.0, 1.0, PARTS + 1)
+    at = np.linspace(0.0, 1.0, INITIAL_PARTS + 1)
     lowest = np.inf
     drops = False
     measured = _Measured(equations(states(at)), ranks)
@@ -62,9 +62,11 @@ def passage(states: States, equations: Equations, ranks: list[int], moved: float
         if drops or not doubtful.any():
             break
         starts = intervals[doubtful]
-        width = (at[1] - at[0]) / SPLIT**level
-        fine = np.concatenate([[start + width * k / SPLIT for k in range(SPLIT + 1)] for start in starts])
-        measured = _Measured(equations(states(fine)), ranks, SPLIT + 1)
+        width = (at[1] - at[0]) / SUBDIVISIONS**level
+        fine = np.concatenate(
+            [[start + width * k / SUBDIVISIONS for k in range(SUBDIVISIONS + 1)] for start in starts]
+        )
+        measured = _Measured(equations(states(fine)), ranks, SUBDIVISIONS + 1)
         intervals = measured.intervals(fine)
     else:
         drops = True  # nothing tells these states from singular ones
@@ -97,7 +99,11 @@ class _Measured:
         this way.
         """
         return [
-            float(np.nanmin([DROP * np.nanmax(high), WITHIN * moved, SHARE * np.nanmax(low[[0, -1]])]))
+            float(
+                np.nanmin(
+                    [MAX_CONDITIONING * np.nanmax(high), MAX_MINIMUM * moved, SHARE * np.nanmax(low[[0, -1]])]
+                )
+            )
             for high, low in self._values
         ]
 
@@ -110,6 +116,6 @@ class _Measured:
         result = np.zeros(len(self._changes[0]), dtype=bool)
         for (_, low), change, limit in zip(self._values, self._changes, limits):
             runs = low.reshape(-1, self._run)
-            bound = 0.5 * (runs[:, :-1] + runs[:, 1:]).reshape(-1) - 0.5 * BENT * change
+            bound = 0.5 * (runs[:, :-1] + runs[:, 1:]).reshape(-1) - 0.5 * MAX_PATH_RATIO * change
             result |= ~(bound > limit)
         return result

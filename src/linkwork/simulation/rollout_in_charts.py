@@ -9,7 +9,7 @@ from linkwork.simulation.actuation import control_feedback
 from linkwork.simulation.causes import first_causes
 from linkwork.simulation.chart_kernel import STEPS, chart_kernel, roll_out_loops
 from linkwork.simulation.failure import (
-    CONTINUING,
+    CONTINUING_STATUSES,
     classify_open,
     classify_runaway,
     classify_stiff,
@@ -38,7 +38,7 @@ def rollout_in_charts(
     dt = schedule.dt
     integrator = schedule.integrator
     step, max_entry, agreement = find_integrator(integrator, laws)
-    continuing = has_status(problem.earlier, CONTINUING)
+    continuing = has_status(problem.earlier, CONTINUING_STATUSES)
     stepping = Stepping(
         model, np.where(continuing[:, None], start[0], np.nan), start[1], rows, max_entry, laws=laws
     )

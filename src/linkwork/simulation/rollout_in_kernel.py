@@ -13,7 +13,7 @@ from linkwork.simulation.causes import contact_causes, first_causes, last_finite
 from linkwork.simulation.closedness import immobile_rows, open_rows
 from linkwork.simulation.control import Control
 from linkwork.simulation.failure import (
-    CONTINUING,
+    CONTINUING_STATUSES,
     classify_open,
     classify_runaway,
     finite_rows,
@@ -46,7 +46,7 @@ def rollout_in_kernel(
         carried = np.pad(problem.rows.get("warm_start", np.zeros((len(q), 0))), ((0, 0), (0, len(CARRIED))))
     unclosed = open_rows(problem.model, q, inputs.parameters, dtype=dtype)
     unclosed = unclosed | immobile_rows(problem.model, q, inputs.parameters)
-    continuing = has_status(problem.earlier, CONTINUING)
+    continuing = has_status(problem.earlier, CONTINUING_STATUSES)
     idle = unclosed | ~continuing
     q_first = np.where(idle[:, None], np.nan, q) if idle.any() else q  # NaN: the row takes no step
     forces = inputs.forces

@@ -11,7 +11,13 @@ from linkwork.simulation.chart_states import ChartStates
 from linkwork.simulation.charts import ChartQuality
 from linkwork.simulation.closedness import open_rows
 from linkwork.simulation.joint_laws import remains_on_branch
-from linkwork.simulation.monitor import CLOSED, NEAR, POOR, WIDE, may_pass
+from linkwork.simulation.monitor import (
+    CLOSURE_TOL,
+    MAX_LOOP_MOTION,
+    MIN_SINGULAR_VALUE,
+    REFINEMENT_DISTANCE_FACTOR,
+    may_pass,
+)
 from linkwork.simulation.status import Status
 from linkwork.simulation.way import rank_passage
 
@@ -19,11 +25,11 @@ CLOSED_AT_START = 1e-6
 # parts of a step near a singular state: odd, since the middle of a step with symmetric ends is singular
 PARTS = (3, 5, 7, 9, 13, 17, 33)
 # change of velocities, relative to them, by finer steps: singular states between such steps are passed
-SMOOTH = 2e-5
+SMOOTH_TOL = 2e-5
 DIVISIONS = (2, 4, 8, 16, 32, 64)  # parts of a step that is too coarse to be taken at once
 # motion of loops in a part of a step, unit-free: where such a part opens loops, they cannot stay closed
-FINE = 0.05
-CORRECTION = 2.0  # of a step by closing loops, relative to the step: more is another branch
+FINE_STEP = 0.05
+MAX_CORRECTION_RATIO = 2.0  # of a step by closing loops, relative to the step; more is another branch
 
 StepResult = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, w, and how far closing loops moved q
 Step = Callable[["Stepping", int, int], StepResult]
@@ -113,7 +119,9 @@ class Stepping(ChartStates):
             chart = self.charts.chart(self.choices[k])
             result = rank_passage(self.charts, chart, self.q[k], q[k], float(moved[k]), row_parameters)
             drops[k] = result.drops
-            near[k] = result.drops or result.conditioning < min(POOR, NEAR * moved[k])
+            near[k] = result.drops or result.conditioning < min(
+                MIN_SINGULAR_VALUE, REFINEMENT_DISTANCE_FACTOR * moved[k]
+            )
         return near, drops
 
     def _in_finer_steps(
@@ -145,7 +153,7 @@ class Stepping(ChartStates):
             remaining = remaining & ~agreed
             if not remaining.any():
                 break
-        return result, remaining & ~(least <= SMOOTH)
+        return result, remaining & ~(least <= SMOOTH_TOL)
 
     def _in_parts(self, step: Step, rows: np.ndarray, count: int, dt: float) -> StepResult:
         """Return the results of some rows in equal parts of a step, in their charts; w is NaN on failure."""
@@ -177,7 +185,7 @@ class Stepping(ChartStates):
         """Take over states that steps led to; rows that failed stop where they are."""
         q, w, _ = arrived
         if failed.any():
-            self._stop(failed & (self.ratio * POOR > 1.0), Status.DEAD_POINT)
+            self._stop(failed & (self.ratio * MIN_SINGULAR_VALUE > 1.0), Status.DEAD_POINT)
             self._stop(failed & ~(np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1)), Status.NOT_FINITE)
             self._stop(failed & self.opened, Status.NOT_CLOSED)
             self._stop(failed, Status.STEP_TOO_COARSE)
@@ -191,21 +199,21 @@ class Stepping(ChartStates):
         """Active rows whose loops are open after a small part of a step, (rows,)."""
         fine = np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1)
         with np.errstate(invalid="ignore"):
-            small: np.ndarray = self.active & fine & (self._motion(q) <= FINE)
+            small: np.ndarray = self.active & fine & (self._motion(q) <= FINE_STEP)
         if small.any():
             there = np.where(_column(small, q), q, np.nan)
-            small = small & (~(gap <= CLOSED) | open_rows(self.model, there, self._parameters))
+            small = small & (~(gap <= CLOSURE_TOL) | open_rows(self.model, there, self._parameters))
         return small
 
     def _failed(self, arrived: StepResult, gap: np.ndarray, dt: float) -> np.ndarray:
         """Return active rows whose step did not arrive at a closed state on the same branch, (rows,)."""
         q, w, moved = arrived
-        fine = np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1) & (gap <= CLOSED)
+        fine = np.isfinite(q).all(axis=1) & np.isfinite(w).all(axis=1) & (gap <= CLOSURE_TOL)
         if self.model.loops:
             fine &= ~open_rows(self.model, np.where(_column(self.active, q), q, np.nan), self._parameters)
         step = np.maximum(_largest(q - self.q), dt * _largest(self.w))
-        fine &= self._motion(q) <= WIDE
-        failed: np.ndarray = self.active & ~(fine & (moved <= CORRECTION * step + CLOSED_AT_START))
+        fine &= self._motion(q) <= MAX_LOOP_MOTION
+        failed: np.ndarray = self.active & ~(fine & (moved <= MAX_CORRECTION_RATIO * step + CLOSED_AT_START))
         return failed
 
     def _motion(self, q: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ from linkwork.model.parameters import entries_of, known, parse, shape_of
 from linkwork.simulation.adaptive import Adaptive
 
 WORDS = ("armature", "damping", "stiffness")
-MOVED = 1e-6  # of a coordinate, for differences of spring forces
-UNSTABLE = 1.0 + 1e-6
+DIFFERENCE_STEP = 1e-6  # of a coordinate, for differences of spring forces
+MAX_GROWTH_FACTOR = 1.0 + 1e-6
 Feedback = Callable[
     [int, np.ndarray, np.ndarray], np.ndarray
 ]  # a row, and states of it, (n, nq) and (n, nv): forces, (n, nv)
@@ -105,13 +105,13 @@ def _unstable(
     if integrator == "rk4":
         rates = dt * np.linalg.eigvals(np.block([[np.zeros_like(one), one], [by_q, by_v]]))
         grown = np.abs(1.0 + rates * (1.0 + rates / 2.0 * (1.0 + rates / 3.0 * (1.0 + rates / 4.0))))
-        return bool(((rates.real <= 1e-3 * np.abs(rates)) & (grown > UNSTABLE)).any())
+        return bool(((rates.real <= 1e-3 * np.abs(rates)) & (grown > MAX_GROWTH_FACTOR)).any())
     retained = one + dt * by_v
     step = np.block([[one + dt * dt * by_q, dt * retained], [dt * by_q, retained]])
     if not np.isfinite(step).all():
         return True
     return bool(
-        (np.linalg.eigvals(step).real < -UNSTABLE).any()
+        (np.linalg.eigvals(step).real < -MAX_GROWTH_FACTOR).any()
     )  # a mode that changes its sign and grows: none does so itself
 
 
@@ -128,9 +128,9 @@ def _derivatives(
     both = np.concatenate([np.eye(model.nv), -np.eye(model.nv)])
     still = np.zeros((2 * model.nv, model.nv))
     states = np.tile(q, (2 * model.nv, 1))
-    around = integrate(model, states, MOVED * both, **how)
+    around = integrate(model, states, DIFFERENCE_STEP * both, **how)
     pulls, brakes = (still, still) if feedback is None else (feedback(around, still), feedback(states, both))
     a = forward_dynamics(model, around, still, pulls, **how)
     b = forward_dynamics(model, states, both, brakes, **how)  # exact: what is quadratic in v cancels
-    by_q, by_v = (0.5 * (x[: model.nv] - x[model.nv :]).T for x in (a / MOVED, b))
+    by_q, by_v = (0.5 * (x[: model.nv] - x[model.nv :]).T for x in (a / DIFFERENCE_STEP, b))
     return by_q, by_v

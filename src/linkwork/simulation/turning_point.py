@@ -20,9 +20,8 @@ from linkwork.simulation.monitor import unit_velocities
 from linkwork.sko.prepare.trees import tree
 
 LARGE_ENTRY = 10.0  # entry of unit-free G from which on a turning point may be near
-MAX_RELATIVE_CHANGE = (
-    0.1  # part of a velocity by which it changes in a step then: ten steps before that point
-)
+# part of a velocity by which it changes in a step then: ten steps before that point
+MAX_RELATIVE_CHANGE = 0.1
 TINY = 1e-30
 
 

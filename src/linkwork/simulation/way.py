@@ -12,7 +12,7 @@ from linkwork.functions.conditioning import constrained_equations, loop_equation
 from linkwork.model import Model
 from linkwork.simulation import kernels
 from linkwork.simulation.charts import Charts
-from linkwork.simulation.monitor import CLOSED, between, families
+from linkwork.simulation.monitor import CLOSURE_TOL, between, families
 from linkwork.simulation.passage import Passage, passage
 
 
@@ -38,7 +38,7 @@ def rank_passage(
     def states(at: np.ndarray) -> np.ndarray:
         linear = between(model, start, end, at)
         closed = called(kernels.settled, chart, linear, linear, np.zeros((len(at), model.nv)))[0]
-        is_near = np.abs(closed - linear).max(axis=1, keepdims=True) <= np.fmax(moved, CLOSED)
+        is_near = np.abs(closed - linear).max(axis=1, keepdims=True) <= np.fmax(moved, CLOSURE_TOL)
         return np.where(is_near, closed, linear)
 
     def equations(q: np.ndarray) -> list[np.ndarray]:

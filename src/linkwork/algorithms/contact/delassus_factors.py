@@ -12,7 +12,7 @@ from linkwork.algorithms.tree.forward_dynamics import articulated_body, factoris
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.spatial import Factor, mirrored
 
-REDUNDANT = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
+DEPENDENT_ROW_TOL = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
 
 
 class DelassusByMassMatrix:
@@ -55,7 +55,7 @@ def without_loops(G: np.ndarray, free: np.ndarray, m: int) -> tuple[np.ndarray, 
         return G, free, lambda impulses: impulses
     contact_rows = slice(0, m)
     loops = slice(m, None)
-    S = Factor(G[loops, loops], dependent=REDUNDANT)
+    S = Factor(G[loops, loops], dependent=DEPENDENT_ROW_TOL)
     Z = S.solve(G[loops, contact_rows])
     z = S.solve(free[loops])
     reduced = (

@@ -18,7 +18,7 @@ from linkwork.contact import Contacts
 from linkwork.model import Model
 
 PARTS = 64  # into which a step is divided at most
-WORTH = 0.5  # the part of the depth of a whole step that the shortest part of it may have
+MIN_PART_DEPTH_RATIO = 0.5  # the part of the depth of a whole step that the shortest part of it may have
 
 
 class _Progress(NamedTuple):
@@ -144,6 +144,6 @@ def _after(at: _Progress, end: Stepped) -> _Progress:
         np.array([report[0], count, report[1], report[2]], dtype=object),
     )
     goes_on = (end.sunk <= 0.0) | shortest
-    vain = shortest & (end.sunk > WORTH * report[3])
+    vain = shortest & (end.sunk > MIN_PART_DEPTH_RATIO * report[3])
     result = [where(vain, c, where(goes_on, a, b)) for a, b, c in zip(accepted, halved, undivided)]
     return _Progress(*result, *merged)

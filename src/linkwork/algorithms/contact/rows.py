@@ -26,7 +26,7 @@ from linkwork.spatial import is_zero
 # [m/s or rad/s] penetrations that this velocity undoes in a step are; so coplanar contacts do not contradict
 AT_ONCE = 0.02
 CORRECTED = 0.2  # the part of larger ones that is undone in a step
-DEEP = 1e-4  # [m] penetrations that are undone whatever presses
+START_DEPTH = 1e-4  # [m] penetrations that are undone whatever presses
 FASTEST = 0.1  # [m/s or rad/s] the largest velocity of that: too slow to add energy that counts
 
 
@@ -212,7 +212,7 @@ class _OfCandidate:
         positive work.
         """
         rate = maximum(-_corrected(self.gap, dt), 0.0)
-        return where(self.gap > -DEEP, minimum(rate, maximum(-free, 0.0)), rate)
+        return where(self.gap > -START_DEPTH, minimum(rate, maximum(-free, 0.0)), rate)
 
     def _normal(self, dt: Any, before: Any, free: Any, part: Any, curved: Any) -> tuple[Any, Any]:
         """Return the offset of the normal velocity, at least zero then, and the compliance [1/kg]."""

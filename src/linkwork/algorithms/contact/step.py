@@ -27,8 +27,7 @@ from linkwork.algorithms.contact.energy import (
 )
 from linkwork.algorithms.contact.free_flight import turning_axes
 from linkwork.algorithms.contact.on_bodies import on_bodies
-from linkwork.algorithms.contact.rows import DEEP as DEEP_START
-from linkwork.algorithms.contact.rows import NONE_GIVEN, Coefficients, all_rows, laws_of
+from linkwork.algorithms.contact.rows import NONE_GIVEN, START_DEPTH, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact.solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.newton import tolerance
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
@@ -40,12 +39,12 @@ from linkwork.sko.prepare.rotors import lumped
 from linkwork.sko.prepare.trees import hinge_tree
 from linkwork.sko.tree import ModelTree
 
-PASSES = 8  # times that a step is solved until gaps at its end are what they should be
-DEEP = 2e-5  # [m] what gaps at the end may miss of that
-SUNK = 5e-5  # [m] a step that misses that and ends deeper than this is divided, see `division`
-TOO_DEEP = 1e-4  # [m] one that ends deeper than this is marked as not converged
-GAINED = 1e-9  # of the work of impulses: what they may give by rounding
-GAINS = 1e6  # [m] added to the depth of a step whose impulses give energy: any other one is better
+MAX_PASSES = 8  # solutions of a step until gaps at its end have their expected values
+GAP_TOL = 2e-5  # [m] accepted error of gaps at the end of a step
+SPLIT_DEPTH = 5e-5  # [m] inaccurate steps that end deeper are divided, see `division`
+MAX_DEPTH = 1e-4  # [m] inaccurate steps that end deeper are marked as not converged
+ENERGY_GAIN_TOL = 1e-9  # energy gain by rounding, relative to the work of impulses
+ENERGY_GAIN_PENALTY = 1e6  # [m] added to the depth of steps that gain energy, to prefer all others
 
 # q and v after a step, from q before it, its velocity in axes before it, and its length
 Arrive = Callable[[Any, np.ndarray, Any], tuple[np.ndarray, np.ndarray]]
@@ -106,7 +105,7 @@ def stepped(
     sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 4, 1, len(gaps), 2]
     places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
     again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
-    lifted = DEEP * weight(model) * share
+    lifted = GAP_TOL * weight(model) * share
     undone = at.slowly_undone() if again else []
 
     def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -131,10 +130,10 @@ def stepped(
                 least_by_pair(at.pairs, x) for x in ([each.gap for each in points], at.expected(u), at.aims())
             )
             for gap, required, aim in zip(gaps, expected, aims):
-                missed_here = where(gap - required < -DEEP, aim - gap, 0.0)
+                missed_here = where(gap - required < -GAP_TOL, aim - gap, 0.0)
                 deep = maximum(missed_here, deep)
-                sunk = maximum(where((missed_here > DEEP) & (gap < -SUNK), missed_here, 0.0), sunk)
-                fails = maximum(where((missed_here > DEEP) & (gap < -TOO_DEEP), 1.0, 0.0), fails)
+                sunk = maximum(where((missed_here > GAP_TOL) & (gap < -SPLIT_DEPTH), missed_here, 0.0), sunk)
+                fails = maximum(where((missed_here > GAP_TOL) & (gap < -MAX_DEPTH), 1.0, 0.0), fails)
             # that counts in the last pass only
             residual = where(fails > 0.5, maximum(deep / dt, residual), residual)
             converged = where(fails > 0.5, 0.0, converged)
@@ -146,12 +145,12 @@ def stepped(
             # what gives bodies more energy than they had is dropped, and less of penetrations is undone
             gain = at.gain(solution.impulses, u) - at.rounding(solution.impulses, u)
             paid = gain <= lifted
-            gain = gain - DEEP_START * weight(model)
+            gain = gain - START_DEPTH * weight(model)
             undone_work = sum(solution.impulses[i] * x for i, x in zip(at.begun.normals, undone)) * (1.0 / dt)
             undone_work = (1.0 - resting) * undone_work
             lifts = where((gain > 0.0) & (undone_work > 0.0), 1.0, 0.0)
-            result[-1] = deep + GAINS * lifts
-            better = ((result[-1] < least) & (paid | (least >= GAINS))) | (least == np.inf)
+            result[-1] = deep + ENERGY_GAIN_PENALTY * lifts
+            better = ((result[-1] < least) & (paid | (least >= ENERGY_GAIN_PENALTY))) | (least == np.inf)
             halved = [where(better, miss, 0.5 * (x + y)) for miss, x, y in zip(missed, curved, retained)]
             tried = [where(lifts > 0.5, x, y) for x, y in zip(curved, halved)]
             less = (
@@ -163,12 +162,12 @@ def stepped(
             resting = where(lifts > 0.5, rests, resting)
             result = where(better, result, state[: len(result)])
         counts = [resting, iterations + solution.iterations]
-        return np.array([*result, *tried, *counts], dtype=object), result[-1] > DEEP
+        return np.array([*result, *tried, *counts], dtype=object), result[-1] > GAP_TOL
 
     first = np.zeros(sum(sizes), dtype=object)
     first[places[0]] = start
     first[places[6]] = np.inf
-    last = loop(once, first, limit=PASSES) if again else once(first)[0]
+    last = loop(once, first, limit=MAX_PASSES) if again else once(first)[0]
     lam, curved, u, q1, v1, measures, *_, (_, iterations) = (last[place] for place in places)
     end = guarded(model, contacts, at.begun, (q1, v1), u, at.pushes(lam), at.works(lam, u))
     residual, converged, bounce, sunk = measures
@@ -340,19 +339,19 @@ class Step:
         work = sum(self.works(impulses, u))
         for i, gap, rate in zip(self.begun.normals, self.begun.gaps, self.undoing()):
             undone = maximum(0.5 * impulses[i] * (self.before[i] + rate), 0.0)
-            work = work - where(gap > -DEEP_START, 0.0, undone)
+            work = work - where(gap > -START_DEPTH, 0.0, undone)
         return work
 
     def rounding(self, impulses: np.ndarray, u: np.ndarray) -> Any:
         """The work that impulses may do by rounding [J]."""
         amounts = sum(absolute(x) for x in self.works(impulses, u))
         pushed = sum(absolute(x) for x in impulses)
-        return tolerance(GAINED, self.free) * amounts + self.contacts.tolerance * pushed
+        return tolerance(ENERGY_GAIN_TOL, self.free) * amounts + self.contacts.tolerance * pushed
 
     def slowly_undone(self) -> list[Any]:
         """Return the part of penetrations [m] that is undone slowly, of those that are not deep."""
         rates = zip(self.begun.gaps, self.undoing())
-        return [where(gap > -DEEP_START, self.dt * rate, 0.0) for gap, rate in rates]
+        return [where(gap > -START_DEPTH, self.dt * rate, 0.0) for gap, rate in rates]
 
     def undoing(self) -> list[Any]:
         """Return the velocities with which penetrations are undone [m/s]."""

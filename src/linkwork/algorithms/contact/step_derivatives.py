@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
-from linkwork.algorithms.contact.delassus_factors import REDUNDANT
+from linkwork.algorithms.contact.delassus_factors import DEPENDENT_ROW_TOL
 from linkwork.algorithms.contact.free_flight import turning_axes
 from linkwork.algorithms.contact.laws import Block, Linear
 from linkwork.algorithms.contact.rows import Coefficients, all_rows, laws_of
@@ -234,7 +234,7 @@ class _Motion:
         self.K = K
         self.size = K.shape[1] + len(K)
         self.by_loops = M.solve(K.T)
-        self.S = Factor(mirrored(K @ self.by_loops), dependent=REDUNDANT) if len(K) else None
+        self.S = Factor(mirrored(K @ self.by_loops), dependent=DEPENDENT_ROW_TOL) if len(K) else None
 
     def holding(self, u: np.ndarray) -> np.ndarray:
         """Return the impulses μ of loops, (loops,), where the velocity would be u without them."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwork.compiler.ir.functions import sqrt
 from linkwork.compiler.ir.symbol import Symbol
-from linkwork.loops.rotors import SAME, axis_of, find_rotors, gear_of
+from linkwork.loops.rotors import PARALLEL_TOL, axis_of, find_rotors, gear_of
 from linkwork.mechanism import GROUND, PlacedJoint
 from linkwork.model import Model, cached_on_model
 from linkwork.sko.bodies import Rotor
@@ -102,19 +102,19 @@ def unit_of_mass(model: Model) -> float:
         for _, rotor, _ in lumped(model)
         if rotor and np.any(rotor.asymmetry)
     ]
-    return max(sizes, key=lambda d: np.isclose(sizes, d, rtol=SAME, atol=0.0).sum(), default=1.0)
+    return max(sizes, key=lambda d: np.isclose(sizes, d, rtol=PARALLEL_TOL, atol=0.0).sum(), default=1.0)
 
 
 def asymmetry(u: np.ndarray, A: np.ndarray) -> np.ndarray:
     """Return the part of an inertia across its axis u, (3, 3), that is not axisymmetric, up to rounding."""
     across = A - product(product(u, A), u) * np.outer(u, u)
     delta = across - 0.5 * np.trace(across) * (np.eye(3) - np.outer(u, u))
-    return delta if np.abs(delta).max() > SAME * np.abs(A).max() else np.zeros((3, 3))
+    return delta if np.abs(delta).max() > PARALLEL_TOL * np.abs(A).max() else np.zeros((3, 3))
 
 
 def _centred(joint: PlacedJoint, rotor: Inertia, hinge: PlacedJoint) -> bool:
     """Return whether a rotor's centre of mass is at the origin of the link that it drives."""
     centre = joint.place.p + product(joint.place.R, rotor.h / rotor.mass)
     return hinge.parent == joint.parent and bool(
-        np.abs(centre - hinge.place.p).max() <= SAME * np.abs(centre).max()
+        np.abs(centre - hinge.place.p).max() <= PARALLEL_TOL * np.abs(centre).max()
     )
