@@ -219,10 +219,10 @@ def _weight(builder: ModelBuilder, element: Element) -> None:
     link = element.word("link")
     try:
         if "fraction" in element.attributes:
-            builder.compensate_weight(link, fraction=element.number("fraction", largest=LARGEST))
+            builder.compensate_weight(link, fraction=element.number("fraction", largest=MAX_VALUE))
             return
-        mass = element.number("mass", largest=LARGEST)
-        builder.compensate_weight(link, mass=mass, first_moment=element.numbers("moment", 3, largest=LARGEST))
+        mass = element.number("mass", largest=MAX_VALUE)
+        builder.compensate_weight(link, mass=mass, first_moment=element.numbers("moment", 3, largest=MAX_VALUE))
     except ModelError as error:
         raise element.error(str(error)) from None
 
@@ -235,14 +235,14 @@ def _tendon(builder: ModelBuilder, element: Element) -> None:
         points = []
         for point in branch.all("point"):
             check(point, {"link", "xyz"})
-            points.append((point.word("link"), point.numbers("xyz", 3, largest=LARGEST)))
+            points.append((point.word("link"), point.numbers("xyz", 3, largest=MAX_VALUE)))
         branches.append((branch.number("divisor", 1.0), points))
     try:
         builder.add_tendon(
             element.word("name"),
             branches=branches,
-            stiffness=element.number("stiffness", 0.0, largest=LARGEST),
-            damping=element.number("damping", 0.0, largest=LARGEST),
+            stiffness=element.number("stiffness", 0.0, largest=MAX_VALUE),
+            damping=element.number("damping", 0.0, largest=MAX_VALUE),
             rest=numbers(element, "rest", 2),
         )
     except ModelError as error:
