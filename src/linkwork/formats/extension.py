@@ -222,7 +222,9 @@ def _weight(builder: ModelBuilder, element: Element) -> None:
             builder.compensate_weight(link, fraction=element.number("fraction", largest=MAX_VALUE))
             return
         mass = element.number("mass", largest=MAX_VALUE)
-        builder.compensate_weight(link, mass=mass, first_moment=element.numbers("moment", 3, largest=MAX_VALUE))
+        builder.compensate_weight(
+            link, mass=mass, first_moment=element.numbers("moment", 3, largest=MAX_VALUE)
+        )
     except ModelError as error:
         raise element.error(str(error)) from None
 
