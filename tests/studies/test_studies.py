@@ -465,6 +465,22 @@ def test_functions_that_cannot_be_pickled_are_one_error() -> None:
         study.run(executor="processes", progress=False)
 
 
+def test_functions_of_scripts_need_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pickle itself names them, and the other process has another script."""
+
+    def fast(batch: Any) -> Any:
+        return batch.v[:, -1, 0]
+
+    fast.__module__, fast.__qualname__ = "__main__", "fast"
+    monkeypatch.setattr(sys.modules["__main__"], "fast", fast, raising=False)
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    study = arm_study(outputs={"x": fast}, reductions=[])
+    with pytest.raises(
+        lw.StudyError, match=r"'fast' is defined in a script.*pip install 'linkwork\[study\]'"
+    ):
+        study.run(executor="processes", progress=False)
+
+
 @pytest.mark.parametrize(("package", "call"), [
     ("pyarrow", lambda: arm_study(100).run("folder", progress=False)),
     ("ray", lambda: arm_study(100).run(executor="ray", progress=False)),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -233,24 +234,36 @@ def pickled_study(study: Study, *, required: bool) -> bytes | None:
     pickled.
     """
     try:
-        import cloudpickle as pickler
+        import cloudpickle
     except ModuleNotFoundError:
-        pickler = pickle
+        dumps, hint = _dumps, "; pip install 'linkwork[study]' for functions defined in scripts"
+    else:
+        dumps, hint = cloudpickle.dumps, ""
     try:
-        data: bytes = pickler.dumps(study, protocol=5)
+        data: bytes = dumps(study, protocol=5)
         return data
     except Exception as error:
         if not required:
             return None
-        hint = (
-            ""
-            if pickler is not pickle
-            else "; pip install 'linkwork[study]' for functions defined in scripts"
-        )
         raise StudyError(
             f"study: cannot be sent to other processes ({type(error).__name__}: {error}): expected functions "
             f"that can be pickled{hint}"
         ) from None
+
+
+class _Pickler(pickle.Pickler):
+    """A pickler that refuses functions and classes of scripts, which other processes cannot import."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if getattr(obj, "__module__", None) == "__main__":
+            raise pickle.PicklingError(f"{getattr(obj, '__qualname__', obj)!r} is defined in a script")
+        return NotImplemented
+
+
+def _dumps(value: Any, protocol: int) -> bytes:
+    stream = io.BytesIO()
+    _Pickler(stream, protocol).dump(value)
+    return stream.getvalue()
 
 
 def load_study(path: Path) -> Study:
