@@ -186,7 +186,7 @@ def _loop_solids(seen: Scene, pose: np.ndarray) -> list[tuple[Mesh, tuple[int, i
         if isinstance(loop, Loop):
             ends = [_placed(end.body, end.place.p, pose) for end in loop.ends]
             is_rod = isinstance(loop.kind, Rod) and np.linalg.norm(ends[1] - ends[0]) > 1e-4 * seen.size
-            radius, colour = (0.018, ROD_COLOUR) if is_rod else (0.03, JOINT_COLOUR)
+            radius, colour = (0.018, ROD_COLOUR) if is_rod else (0.0385, JOINT_COLOUR)
             solids += [(ellipsoid(radius * seen.size).moved(np.eye(3), end), colour) for end in ends]
             if is_rod:
                 solids.append((rod(ends[0], ends[1], 0.012 * seen.size), ROD_COLOUR))
