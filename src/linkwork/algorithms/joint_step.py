@@ -37,7 +37,7 @@ class JointStep(NamedTuple):
 
 
 def has_rows(model: Model, laws: JointLaws) -> bool:
-    """Return whether any joint has a limit or dry friction that these laws let act."""
+    """Return whether any joint has a limit or dry friction that is active under these laws."""
     return bool((laws.limits and limited(model)) or (laws.joint_friction and with_friction(model)))
 
 

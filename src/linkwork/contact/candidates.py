@@ -59,10 +59,10 @@ class Candidate:
     the world (GROUND).
 
     `place` and `other_place` are the frames of the two shapes, in those of their bodies (or in the world);
-    `law` says how these touch. `friction` holds the coefficients of sliding, torsional [m] and rolling [m]
-    friction. `dimension` is the number of rows: 1 along the normal, 3 with both tangents, 4 with torsion
+    `law` is their collision function. `friction` holds the coefficients of sliding, torsional [m] and rolling
+    [m] friction. `dimension` is the number of rows: 1 along the normal, 3 with both tangents, 4 with torsion
     about the normal, 6 with rolling about both tangents. `margin` [m]: the shapes touch when they are this
-    near. `kind` says which shapes these are: "sphere on plane".
+    near. `kind` names the shapes, such as "sphere on plane".
     """
 
     name: str

@@ -38,7 +38,7 @@ TILTS = (
     (-0.045, -0.022),
     (0.022, -0.045),
 )  # by 3°, askew to edges that lie along axes
-MAX_TESTED_CORNERS = 8  # corners of a hull, of which all are looked at
+MAX_TESTED_CORNERS = 8  # hulls with more corners are searched for the nearest ones
 RIM_POINTS = 3  # fixed points of a cylinder's rim, beside the lowest one
 
 

@@ -1,7 +1,7 @@
 """Public functions of derivatives of dynamics on the tangent space, and linearization.
 
 A derivative with respect to q is one with respect to δ in `integrate(q, δ)` at δ = 0, in the model's
-independent velocities: a square matrix with one column for each entry of v, whatever coordinates joints have.
+independent velocities: a square matrix with one column for each entry of v, for any joint coordinates.
 Derivatives of trees are analytic. Loop equations are differentiated as they are solved; all else is that of
 the spanning tree.
 """

@@ -37,12 +37,13 @@ from linkwork.model.report import (
 from linkwork.sko.prepare.rotors import unit_of_mass
 from linkwork.sko.prepare.trees import hinge_tree
 
-# clusters of so many bodies, whose equations depend on q, and so many kinds of them, are tried with forces
+# clusters of this size whose equations depend on q, and number of their kinds, that are tried with constraint
+# forces
 DENSE_CLUSTER_BODIES = 5
 MAX_SUGGESTIONS = 3
 # bodies of a model whose operations are counted without being asked: tracing takes a second for about 60
 MAX_COUNTED_BODIES = 400
-# conditioning of loops below which a state is told to be singular: so many digits are lost there
+# conditioning of loops below which a state is reported as singular
 SINGULAR_CONDITIONING = 1e-6
 # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as positive
 SINGULAR_EIGENVALUE = 1e-9

@@ -75,7 +75,7 @@ def close_loops(model: Model, q: Any) -> tuple[Any, Any]:
     Newton's method keeps the independent coordinates. Constrained loops leave all coordinates independent: q
     then changes as little as possible.
 
-    The residual is the largest violation of any loop equation [m or rad] and tells whether a row could be
+    The residual is the largest violation of any loop equation [m or rad] and shows whether a row could be
     closed. States that are already closed are returned unchanged, bit for bit, also at singularities. Where
     no closed state is found, the best one found is returned, which is finite if q is.
     """

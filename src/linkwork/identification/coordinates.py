@@ -1,7 +1,7 @@
 """Coordinates of parameters in a fit: unconstrained numbers from which the numbers of a model follow.
 
 Masses are exponentials, moments of inertia have log-Cholesky coordinates (Rucker and Wensing 2022), rotations
-of placements are rotation vectors: whatever these coordinates are, bodies are physically consistent.
+of placements are rotation vectors. Bodies are physically consistent for any values of these coordinates.
 """
 
 from __future__ import annotations

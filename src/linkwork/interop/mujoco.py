@@ -34,7 +34,7 @@ class States:
     """Takes states of `model` to those of MuJoCo's model of the same robot (`..._to`), and back (`..._from`).
 
     Joints are matched by name (one without a name is called as `linkwork.load` calls it); the only
-    free joint of both models is the same whatever it is called. All methods take arrays
+    free joint of both models is matched under any name. All methods take arrays
     with any leading batch dimensions. ModelError where the joints do not match.
 
     Joints that stand for fixed tendons (`"tendon name"`) follow others and are none there: q has their

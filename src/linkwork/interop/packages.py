@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are used, and asked for in one sentence where they are missing."""
+"""Optional packages, imported on first use, with an error that explains how to install missing ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linkwork.errors import MissingPackageError
 
 
 def needed(name: str, *, extra: str) -> Any:
-    """Return a package, imported; an error that says how to get it where it is missing."""
+    """Return an imported package; raise MissingPackageError with a hint if it is not installed."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

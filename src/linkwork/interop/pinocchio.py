@@ -49,7 +49,7 @@ class States:
     """Takes states of `model` to those of Pinocchio's model of the same robot (`..._to`), and back
     (`..._from`).
 
-    Joints are matched by name; the only free joint of both models is the same whatever it is called. All
+    Joints are matched by name; the only free joint of both models is matched under any name. All
     methods take arrays with any leading batch dimensions. ModelError where the joints do not match.
     """
 

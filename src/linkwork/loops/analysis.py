@@ -83,7 +83,7 @@ class ClusterAnalysis:
         self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
         self._supporting: dict[
             tuple[int, ...], dict[int, ClosedState]
-        ] = {}  # by its bodies, those that were asked for
+        ] = {}  # by its bodies, for clusters whose states are stored
 
     def cluster(
         self, group: Group, supports: Sequence[int] = (), below: Cluster | None = None, *, keep: bool = True
@@ -156,7 +156,7 @@ class ClusterAnalysis:
         rng = np.random.default_rng(0)
         problem = ClosureProblem(model, cluster.bodies, cluster.constraints, budget=self._budget)
         first = self._first_closed(cluster, problem, rng)
-        linear = all(c.linear for c in cluster.constraints)  # then all states are alike
+        linear = all(c.linear for c in cluster.constraints)  # then all states are equivalent
         states = [first, *(() if linear else explored(problem, first, TRIAL_STATES, rng))]
         problem, held = bent_problem(problem, [state.q for state in states])
         Js = [problem.at(state.q)[1] for state in states]
@@ -221,10 +221,12 @@ class ClusterAnalysis:
                 if result.is_closed and len(problem.limits_missed(result.q)[0]):
                     outside = outside or result
                     result = within_limits(problem, result.q) or result._replace(left=np.inf)
-            except LimitError as told:
+            except LimitError as limit_error:
                 if outside:
                     return outside
-                raise LimitError(f"{names_of(cluster)}: {open_by(problem, tried or [q])}: {told}") from None
+                raise LimitError(
+                    f"{names_of(cluster)}: {open_by(problem, tried or [q])}: {limit_error}"
+                ) from None
             if result.is_closed:
                 return result
             distances.append(problem.distance(result.q))
@@ -246,9 +248,9 @@ class ClusterAnalysis:
                 state, problem, closed = self._closed_state(
                     cluster, attempt, rng, candidates[0][0].q if candidates else None
                 )
-            except LimitError as told:
+            except LimitError as limit_error:
                 near = open_by(tried[-1][0], [tried[-1][1].q]) if tried and not candidates else "not closed"
-                raise LimitError(f"{names_of(cluster)}: {near}: {told}") from None
+                raise LimitError(f"{names_of(cluster)}: {near}: {limit_error}") from None
             tried.append((problem, closed))
             if closed.is_closed:
                 candidates.append((state, problem, closed, problem.at(state.q)[1]))

@@ -34,9 +34,9 @@ def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster
             clusters.append(analysis.cluster(groups[n], *hanging, keep=n in supporting))
         except (
             ModelError
-        ) as told:  # perhaps not in one cluster with what it hangs on, or with what hangs on it
+        ) as error:  # perhaps not in one cluster with what it hangs on, or with what hangs on it
             others = [i for i in range(n + 1, len(groups)) if below[i] == n] if on is None else [on]
-            if not others or isinstance(told, LimitError) or (on is None and isinstance(told, CannotClose)):
+            if not others or isinstance(error, LimitError) or (on is None and isinstance(error, CannotClose)):
                 raise
             one, two = sorted([n, others[0]])
             (bodies, constraints), (more, further) = groups[one], groups.pop(two)

@@ -17,8 +17,8 @@ class Cluster:
     `rows` the equations of its constraints that are kept, of `count` in all: as many as their rank. Where
     redundant equations are redundant in closed configurations only, which of them say something changes along
     the motion: then `overdetermined` are these and `rows`, and the motion is their solution of least squares.
-    A body in no loop is a cluster of its own. Most clusters hang on one body; those that hang on several,
-    their `supports`, know the cluster `below` that these are in.
+    A body in no loop is a cluster of its own. Most clusters are supported by one body; those supported by
+    several, their `supports`, know the cluster `below` that these are in.
 
     Where its numbers have too few digits for all equations to hold, those that are dropped may miss by what
     is `slack`, one number for each of `count` equations [m or rad], and `gaps` are what its constraints
@@ -51,7 +51,7 @@ class Cluster:
 
     @property
     def family(self) -> tuple[int, ...]:
-        """Its bodies and those of the clusters below, down to the one that hangs on a single body."""
+        """Its bodies and those of the clusters below, down to the one with a single support."""
         return (*self.below.family, *self.bodies) if self.below else self.bodies
 
     @property
@@ -94,7 +94,7 @@ def find_clusters(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
     depth = {GROUND: 0}
     for k in range(len(joints)):
         top = groups.top(k)
-        if top not in depth:  # this is its first body, and hangs on another group
+        if top not in depth:  # the first body of the group, supported by another group
             depth[top] = depth[groups.top(joints[k].parent)] + 1
         groups_by_top.setdefault(top, ([], []))[0].append(k)
     for constraint in acting:
@@ -228,7 +228,7 @@ def find_families(joints: Sequence[PlacedJoint], constraints: Sequence[LoopConst
         if below == n:
             n += 1
             continue
-        n, two = sorted([n, below])  # those before hang on one body each
+        n, two = sorted([n, below])  # clusters before have one support each
         (bodies, held), (more, further) = groups[n], groups.pop(two)
         groups[n] = sorted([*bodies, *more]), [*held, *further]
         where = group_of(groups)

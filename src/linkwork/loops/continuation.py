@@ -227,7 +227,7 @@ class ClosureManifold:
         return bool(np.all(values >= lower - 1e-12) and np.all(values <= upper + 1e-12))
 
     def steps(self, linearisation: Linearisation, way: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Newton correction that closes the loops, and the tangent along a way of the independent
+        """Return the Newton correction that closes the loops, and the tangent along a path of the independent
         velocities, (size,) each.
 
         LinAlgError at a singularity of the coordinates. Without independent velocities the first is the one
@@ -340,7 +340,7 @@ class Waypoint(NamedTuple):
 
 
 def walk(manifold: ClosureManifold, start: np.ndarray, way: np.ndarray) -> Iterator[Waypoint]:
-    """Yield waypoints from a closed configuration along a way: a change of the independent velocities,
+    """Yield waypoints from a closed configuration along a path: a change of the independent velocities,
     (size,), zero for the others.
 
     It ends where the way is done, or before a singularity of the coordinates (their conditioning is poor, or

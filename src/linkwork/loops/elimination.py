@@ -5,7 +5,7 @@ The block triangular form of A (Dulmage and Mendelsohn; by maximum matching and 
 Duff and Reid) leaves irreducible blocks, each solved after those that it needs. Small ones are solved by
 their adjugate, which needs no pivot. Larger ones are made triangular by sparse orthogonal transformations
 (QR), column by column, the one that fewest equations have first: legs of a parallel robot before their
-platform. That needs no pivots either, whatever the state is.
+platform. It needs no pivots in any state.
 
 A may have more rows than columns, where redundant equations are used: x is then the solution of least
 squares, and the solution with the transpose the one of least norm. Both use all equations, so that nothing
@@ -28,7 +28,7 @@ from linkwork.compiler.ir.symbol import Symbol
 from linkwork.loops.block_triangular import block_triangular_form, tall_block_triangular_form
 from linkwork.spatial.factor import is_zero
 
-# what adds nothing to a number so many times the size of what it was computed from is as good as zero
+# entries smaller than their operands by this factor times the rounding error count as zero
 COARSE = 1536.0
 ROW_SCALE_RATIO = 8.0  # rows smaller than others by this factor are scaled before elimination
 

@@ -60,7 +60,7 @@ def choose_independent(
     """
     scales = scales_of(model, cluster, held)
     rows = list(rows)
-    linear = all(constraint.linear for constraint in cluster.constraints)  # then all states are alike
+    linear = all(constraint.linear for constraint in cluster.constraints)  # then all states are equivalent
 
     walkers = [
         Walker(model, cluster, scales, rows, below) for _, below in (states if cluster.below else states[:1])

@@ -56,7 +56,7 @@ def somewhere(model: Mechanism, bodies: Iterable[int], length: float, rng: np.ra
     """Return random coordinates, (nq,), of some bodies' joints, with displacements up to the size of the
     mechanism; zeros for all others.
 
-    Numbers are drawn for all joints: they are the same whichever bodies are asked for.
+    Numbers are drawn for all joints, so that they do not depend on the selected bodies.
     """
     q = np.zeros(sum(joint.nq for joint in model.joints))  # model.nq would need the clusters
     if any(joint.kind.elastic for joint in model.joints):

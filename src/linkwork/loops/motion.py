@@ -47,11 +47,11 @@ class Joints:
 
 
 class ClusterPosture(Joints):
-    """The poses of a cluster's bodies, seen from the body `base` that it hangs on.
+    """The poses of a cluster's bodies, relative to the body `base` that supports it.
 
-    A cluster with several `supports` hangs on bodies of another one, `below`, and is seen from where that one
-    is seen from. The motions of its supports, six components each in their own axes, then count like those of
-    joints: their columns are the last.
+    A cluster with several `supports` is supported by bodies of another one, `below`, and is described
+    relative to where that one is seen from. The motions of its supports, six components each in their own
+    axes, then count like those of joints: their columns are the last.
     """
 
     def __init__(

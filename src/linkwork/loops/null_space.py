@@ -26,7 +26,7 @@ def conditioning(K: np.ndarray, independent: Sequence[int]) -> float:
 def combined(K: np.ndarray, rank: int, like: np.ndarray | None = None) -> np.ndarray:
     """Return combinations of equations K, (used, size), equivalent to all: (rank, size).
 
-    With `like`, those of a nearby state, they are oriented alike: signs of determinants change at
+    With `like`, those of a nearby state, they have equal orientation: signs of determinants change at
     singularities only.
     """
     _, s, vt = np.linalg.svd(K, full_matrices=False)

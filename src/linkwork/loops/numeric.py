@@ -115,13 +115,13 @@ class NumericPosture:
         self._moving: dict[int, np.ndarray] = {}
         self._asked: dict[
             tuple[int, int], tuple[End, np.ndarray]
-        ] = {}  # ends whose relative velocities are asked for, signs
+        ] = {}  # requested ends of relative velocities, signs
         self._signs: np.ndarray | None = None  # these as an array
         self._motions: dict[
             tuple[int, int], tuple[np.ndarray, np.ndarray]
         ] = {}  # what was found in this state
         self._frames: dict[int, Pose] = {}  # by the end's identity, in this state
-        self._ends: dict[int, End] = {}  # those that were asked for
+        self._ends: dict[int, End] = {}  # requested ends
         self._places: tuple[np.ndarray, np.ndarray] | None = None  # these as arrays
         self._turning, self._sliding, self._origin = (np.zeros((3, len(self._folded))) for _ in range(3))
         self._q: dict[int, np.ndarray] = {}

@@ -395,9 +395,6 @@ def replaced(model: AnyModel, values: Mapping[str, Any]) -> AnyModel:
     variant = replace(model, **fields, kernels={})
     if not geometric_kinds:
         set_frozen(variant, "clusters", model.clusters)  # unchanged, and expensive to compute
-    notes = (
-        *model.notes,
-        *(note for note in inconsistent_inertias(variant, inertias) if note not in model.notes),
-    )
-    set_frozen(variant, "notes", notes)
+    added_notes = (note for note in inconsistent_inertias(variant, inertias) if note not in model.notes)
+    set_frozen(variant, "notes", (*model.notes, *added_notes))
     return variant

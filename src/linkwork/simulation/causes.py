@@ -23,7 +23,7 @@ from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.traced import Laws
 from linkwork.sko import Tree
 
-OVERLAP_GAP = -1e-6  # [m] gaps below are told as overlaps
+OVERLAP_GAP = -1e-6  # [m] smaller gaps are reported as overlaps
 MAX_ROWS = 100  # of a batch that are described
 
 

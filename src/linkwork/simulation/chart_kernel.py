@@ -2,8 +2,8 @@
 good where it is.
 
 A step of the kernel is taken where `Stepping` would take it in the model's own chart and stay there.
-Everywhere else the row keeps its state, and `Stepping` takes that one step, in whatever chart is good. States
-alone decide, so a row goes the same way alone and in a batch, whatever is recorded.
+Everywhere else the row keeps its state, and `Stepping` takes that one step in a regular chart. States
+alone decide, so a row has the same motion alone and in a batch, for any recorded quantities.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def chart_program(
     """Return a program from q, velocities w of all joints, `far` (see `monitor`) and control inputs to these
     after some steps.
 
-    `how` is (dt, count, 0, over), where so many steps are over. `taken` says how many followed: at most
-    `count`, fewer where a step is not one for the model's own chart.
+    `how` is (dt, count, 0, over), with the number of steps `over` already taken. `taken` says how many
+    followed: at most `count`, fewer where a step is not one for the model's own chart.
     """
     charts = Charts(model)
     columns = charts.places(charts.own)
@@ -184,7 +184,7 @@ def roll_out_loops(
     """Return q, (rows, n, nq), and v, (rows, n, nv), after every `record_every` steps; NaN from where a row
     has stopped.
 
-    `force` has the inputs of what controls the kernel in the step that it is told; `each`: steps are taken
+    `force` has the inputs of what controls the kernel in the given step; `each`: steps are taken
     one by one, since they differ. `take` has `stepping` take one step of the rows that are active; without a
     `kernel`, all of them.
     """

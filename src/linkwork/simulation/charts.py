@@ -49,7 +49,7 @@ class ChartQuality(NamedTuple):
 class Charts:
     """The charts of a model: each a model with the same q, known by its choice in each cluster with loops.
 
-    Clusters that hang on several bodies of another are one with it here: where their joints cannot follow
+    Clusters supported by several bodies of another are united with it here: where their joints cannot follow
     these bodies, as at a dead point of a dyad, other velocities of all of them together may be good. `whole`
     is the model with such clusters.
     """
@@ -161,7 +161,7 @@ def with_choice(model: Model, choice: ChartKey) -> tuple[Cluster, ...]:
 
 
 def _with_whole_families(model: Model) -> Model:
-    """Return the model with clusters that hang on several bodies of another in one cluster with it; kept with
+    """Return the model with clusters supported by several bodies of another united with it; kept with
     the model.
     """
     known: Model | None = model.cache.get(_with_whole_families)

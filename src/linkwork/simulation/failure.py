@@ -128,7 +128,7 @@ def classify_runaway(
     NOT_FINITE where they are lost.
 
     `start` are first postures, (rows, nq), `end` the last states. Rows in which a step was `divided`,
-    (rows,), are looked at too.
+    (rows,), are evaluated, too.
     """
     with np.errstate(invalid="ignore"):
         if divided is None and all(np.abs(x).max(initial=0.0) <= MAX_REGULAR_SPEED for x in end):
@@ -267,7 +267,7 @@ def _stays_regular(
     """Return whether the mechanism is regular where coordinates next become singular, to first order in q,
     (rows,) of bool.
 
-    `worst`, (rows, 1), are the loops looked at, and `now` the conditioning of coordinates and of the
+    `worst`, (rows, 1), are the evaluated loops, and `now` the conditioning of coordinates and of the
     mechanism there. Where loops cannot be closed in all states around q, nothing is known, and the answer is
     no.
     """

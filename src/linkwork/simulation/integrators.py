@@ -26,7 +26,7 @@ class Force(Protocol):
         """
 
 
-MAX_FORCE_ITERATIONS = 30  # times that forces in the middle of a step are asked for
+MAX_FORCE_ITERATIONS = 30  # evaluations of forces at the midpoint of a step
 FORCE_TOL = 1e-13  # relative change of such forces that ends this
 
 Integrator = Callable[[Stepping, Force, float], StepResult]
@@ -89,7 +89,7 @@ def implicit_midpoint(rows: Stepping, force: Force, dt: float) -> StepResult:
         settled = np.abs(tau - before).max(axis=1) <= FORCE_TOL * np.abs(tau).max(axis=1)
         tau = np.where(
             settled[:, None], before, tau
-        )  # a row that has settled keeps its bits, whatever its neighbours do
+        )  # a converged row keeps its bits, independent of other rows
         if (settled | ~rows.active).all():
             break
     return tuple(arrived)
@@ -154,9 +154,7 @@ def _accelerations(rows: Stepping, q: np.ndarray, y: np.ndarray, tau: np.ndarray
 def _in_charts(rows: Stepping, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """Return forces tau at the model's own independent joints as forces of each row's chart, (rows, nv)."""
     other = rows.in_other_charts
-    if (
-        not other.any() or not tau.any()
-    ):  # in its own chart a row has the same bits whatever its neighbours do
+    if not other.any() or not tau.any():  # in its own chart a row has bits independent of other rows
         return tau
     spread = rows.called(independent_force, q, rows.spanning_force(tau))
     return np.where(other[:, None], spread, tau)

@@ -48,7 +48,7 @@ def singular_values(K: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def passage(states: States, equations: Equations, ranks: list[int], moved: float) -> Passage:
-    """Return what is passed on a way along which coordinates change by `moved`; see the head of this file."""
+    """Return what is passed on a path along which coordinates change by `moved`; see the module docstring."""
     at = np.linspace(0.0, 1.0, INITIAL_PARTS + 1)
     lowest = np.inf
     drops = False
@@ -74,7 +74,7 @@ def passage(states: States, equations: Equations, ranks: list[int], moved: float
 
 
 class _Measured:
-    """Singular values at points of a way, in runs of neighbours of some length; all clusters together."""
+    """Singular values at points of a path, in runs of neighbours; all clusters together."""
 
     def __init__(self, K: list[np.ndarray], ranks: list[int], run: int = 0) -> None:
         self._run = run or len(K[0])

@@ -154,7 +154,7 @@ def rollout_program(
     With contact, or laws in joints, `carried` stands behind done, on both sides: impulses and what `CARRIED`
     names.
 
-    So many steps are taken, at least one, at times from `over` · dt on. `done` counts those that a
+    At least one step is taken, at times from `over` · dt on. `done` counts those that a
     row took. Where one would leave the finite numbers, or cannot be taken in the model's own coordinates
     (`own_chart`), the row stops: its q and v are NaN from then on.
 
@@ -224,7 +224,7 @@ def rollout_body(
 ) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
     """Return the shapes of a rollout's inputs by name, and the function from them to results that is traced.
 
-    That puts the accelerations that a step ends with into the list `known`, and takes at most so many steps.
+    That puts the accelerations that a step ends with into the list `known`, and takes at most `steps` steps.
     """
     check_moves(model, "rollout")
     setup = _Setup(model, control, integrator, parameters, contacts, known, most)

@@ -2,7 +2,7 @@
 
 Every random quantity of a study has a Philox stream of its own, keyed by the study's seed and the quantity's
 name. Sample i of a quantity with k numbers uses words i k to i k + k - 1 of that stream, so a chunk of
-samples is one call of the generator, whatever its first sample.
+samples is one call of the generator for any first sample.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ LONGEST = 48  # letters of a name that are shown
 def draw_graph(model: Model, path: str | os.PathLike[str] | None = None) -> str:
     """Return an SVG of the model's graph; also written to `path`, if one is given.
 
-    Bodies stand in the order of the model, each to the right of the one that it hangs on, with the joint that
+    Bodies stand in the order of the model, each to the right of its parent, with the joint that
     moves it below its name. Joints of the tree are solid lines, loops and couplings dashed ones. Bodies of
     one cluster have one colour; those with an inertia that no body can have, a red frame. The legend tells
     all this, and ranks and independent velocities.
@@ -147,7 +147,7 @@ class _Graph:
         box = '<rect x="6" y="-7" width="22" height="14" rx="3" fill="{}" stroke="{}"/>'
         line = '<path d="M4 0 H30" stroke="{}" stroke-width="1.6"{}/>'
         yield box.format("#ffffff", GREY), "a body, and below its name the joint that moves it"
-        yield line.format(GREY, ""), "hangs on, by a joint of the spanning tree"
+        yield line.format(GREY, ""), "connected by a joint of the spanning tree"
         dashed = ' stroke-dasharray="5 3"'
         dotted = ' stroke-dasharray="2 3"'
         if any(loop.ends for loop in model.embedded):

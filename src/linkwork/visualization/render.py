@@ -12,7 +12,7 @@ from linkwork.formats.mesh import Mesh
 
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
 BACKGROUND_COLOUR = (252, 252, 252)
-PIXELS_PER_BLOCK = 1_000_000  # pixels that are looked at together
+PIXELS_PER_BLOCK = 1_000_000  # pixels that are processed together
 SAMPLES = 2  # per pixel and direction, averaged: edges are smooth
 # of the ground, of its lines, and of shadows on it; ground and lines fade towards the horizon
 FLOOR_COLOUR = (226, 228, 231)

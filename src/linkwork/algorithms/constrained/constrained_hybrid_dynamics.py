@@ -6,7 +6,7 @@ Sec. 3.3).
 
 On nodes whose prescribed accelerations are a Coriolis term (`sko.prescribed`), it is constrained dynamics of
 θ̈_v: any of its solvers finds θ̈_v and f, where rows are redundant or contradict each other too. θ̈_u is kept
-whatever the rows demand. Then τ_u = T_u - (Jᵀ f)_u, T being inverse dynamics (Lie Eq. 79).
+independent of the rows. Then τ_u = T_u - (Jᵀ f)_u, T being inverse dynamics (Lie Eq. 79).
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class ConstraintRows:
         self.K, self.c, self.k = masked.K, masked.c, self.of_acting(self.k)
 
     def of_acting(self, x: np.ndarray) -> np.ndarray:
-        """Return values of rows, (m,), with zeros for inactive rows, whatever their values."""
+        """Return values of rows, (m,), with zeros for inactive rows."""
         if self._acting is None:
             return x
         return np.array(
@@ -152,8 +152,8 @@ class ConstraintRows:
             J[:, k.dofs] = c
         for group in map(list, self.groups):
             ends = [k for k, K in self.K.items() if any_nonzero(K[group])]
-            # what moves both ends of a loop as one rigid body is not felt: all below a node that hangs on one
-            # body
+            # what moves both ends of a loop as one rigid body is not inertia_of_rows: all below a node that
+            # hangs on one body
             shared = (
                 set.intersection(*(set(self.nodes.path_to_ground(k)) for k in ends))
                 if len(ends) > 1
@@ -172,7 +172,7 @@ class ConstraintRows:
         """Return the residual of the rows at θ̈ = 0, (m,)."""
         total = -self.k
         beta = accelerations(self.nodes, np.zeros(self.nodes.nv))
-        for k in self.nodes.base_to_tips():  # in one order, whatever other constraints there are
+        for k in self.nodes.base_to_tips():  # in an order independent of other constraints
             if k in self.K:
                 total = total + self.K[k] @ beta[k]
         return total
@@ -238,8 +238,8 @@ def stiffness(
         matrix = np.zeros((k.rows, k.rows), dtype=object)
         matrix[block, block] = mirrored(K.T @ WK)
         return DenseInertia(matrix)
-    felt = Inertia(*np.zeros((3, 3, 3))).projected(-WK.T, K.T)
-    return felt if isinstance(k.M, Inertia) else BlockInertia(block, felt, k.rows)
+    inertia_of_rows = Inertia(*np.zeros((3, 3, 3))).projected(-WK.T, K.T)
+    return inertia_of_rows if isinstance(k.M, Inertia) else BlockInertia(block, inertia_of_rows, k.rows)
 
 
 def nodes_for(

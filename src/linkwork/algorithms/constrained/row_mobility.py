@@ -3,7 +3,7 @@
 The mobility of a row is its diagonal entry of the Delassus matrix J M⁻¹ Jᵀ [1/kg or 1/(kg m²)]. It is
 evaluated once for a model, in a few configurations, and rounded: only its order of magnitude matters. Rows in
 m/s² share one number, and so do rows in rad/s², unless mobilities differ too much: forces of redundant rows
-then have the least sum of squares, whatever the unit of length.
+then have the least sum of squares for any unit of length.
 """
 
 from __future__ import annotations

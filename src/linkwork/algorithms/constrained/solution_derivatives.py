@@ -1,7 +1,7 @@
 """Derivatives of solutions of dynamics with respect to any input, by the implicit function theorem.
 
 Accelerations, or forces where accelerations are prescribed, solve T(θ̈, p) = τ, T being inverse dynamics.
-With ∂T/∂p at fixed θ̈, whatever p is (an inertia, a placement, a force from outside), their changes solve the
+With ∂T/∂p at fixed θ̈, for any p (an inertia, a placement, an external force), their changes solve the
 same equations: M ∂θ̈ = -∂T.
 """
 

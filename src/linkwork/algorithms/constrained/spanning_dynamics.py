@@ -43,7 +43,7 @@ def spanning_dynamics(
         [places_of(model, cluster)[list(cluster.independent)] for cluster in model.clusters]
     )
     tau: Any = np.zeros(model.nv_spanning, dtype=object)
-    tau[independent] = T  # these do the same work, whatever the others are
+    tau[independent] = T  # equivalent to zero forces in the other joints
     velocities = joint_velocities(model, model.clusters, q, v, partial(equation_sizes, model))
     constraints = loop_constraints(tree)
     rows = ConstraintRows(nodes_for(tree, constraints, q, velocities, f_ext), constraints)

@@ -34,7 +34,8 @@ class Scheduling:
     Attributes
     ----------
     short
-        Programs up to so many instructions are scheduled by critical path, longer ones for low pressure
+        Programs with at most `short` instructions are scheduled by critical path, longer ones for low
+        pressure
     window
         Instructions of a long program from which the next one is selected
     together

@@ -73,7 +73,7 @@ class ProcessExecutor(Executor):
         started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self._processes.add(started)
         assert started.stdin is not None
-        with suppress(OSError):  # it died: its answer says so
+        with suppress(OSError):  # it has ended; its result reports that
             send(started.stdin, self._hello)
         return started
 

@@ -205,7 +205,7 @@ static $real lw_integer_sqrt$f($real x) {
         m = (m & ($hidden - 1)) | $hidden;
     }
     k = $fraction + 2 + ((e - $fraction) & 1);
-    for (p = 2 * ($fraction + 1); p >= 0; p -= 2) { /* of m 2^k, which has so many bits and two */
+    for (p = 2 * ($fraction + 1); p >= 0; p -= 2) { /* of m 2^k, which has $fraction + 2 bits */
         rest = (rest << 2) | (p >= k ? (m >> (p - k)) & 3 : p == k - 1 ? (m << 1) & 3 : 0);
         root <<= 1;
         if (rest >= 2 * root + 1) {
