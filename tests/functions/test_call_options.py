@@ -172,3 +172,38 @@ def test_options_of_kernels_are_checked(arm: Any, option: str, value: Any) -> No
             lw.jacobian(lw.inverse_dynamics, arm, wrt="v").kernel(**{option: value})
         with pytest.raises(LinkworkError, match=option):
             lw.compile(lambda x: 2.0 * x, {"x": 2}, **{option: value})
+
+
+@pytest.mark.parametrize("kind", ["jvp", "jacobian", "vjp"])
+def test_derivatives_check_arrays_as_their_function_does(kind: str) -> None:
+    """Rows of a batch fail alone; one state raises, by position and by name."""
+    quadruped = lw.robots.quadruped()
+    contacts = lw.Contacts()
+    q = np.array(quadruped.neutral())
+    q[2] += 1.0
+    v = np.zeros(quadruped.nv)
+    count = len(contacts.candidates(quadruped))
+    options = {"wrt": "tau", "contacts": contacts, "optional": ("contact_friction",)}
+    derivative = getattr(lw, kind)(lw.step, quadruped, **options)
+    ones = np.ones(quadruped.nv)
+    weights = {"jvp": [ones], "jacobian": [], "vjp": [ones, ones]}[kind]
+
+    def call(dt: Any, friction: Any) -> np.ndarray:
+        result = derivative(q, v, v, dt, friction, *weights)
+        return result[-1]
+
+    good = call(1e-3, np.ones(count))
+    assert np.isfinite(good).all()
+    for dt in (0.0, -1e-3, np.nan, np.inf):
+        with pytest.raises(LinkworkError, match="dt"):
+            call(dt, np.ones(count))
+        with pytest.raises(LinkworkError, match="dt"):
+            lw.step(quadruped, q, v, v, dt, contacts=contacts)
+    with pytest.raises(LinkworkError, match="contact_friction"):
+        call(1e-3, -np.ones(count))
+    if kind == "jacobian":
+        with pytest.raises(LinkworkError, match="dt"):
+            derivative(q=q, v=v, tau=v, dt=-1.0, contact_friction=np.ones(count))
+    rows = call(np.array([1e-3, -1e-3, 1e-3]), np.ones(count))
+    assert np.array_equal(rows[0], good) and np.array_equal(rows[2], good)
+    assert np.isnan(rows[1]).all()

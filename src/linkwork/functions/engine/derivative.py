@@ -101,7 +101,25 @@ class Derivative(DerivativeProgram):
             program = self.traced
             results = call_in_trace(program, *self._in_order(program, args, named))
             return results[0] if len(results) == 1 else tuple(results)
+        if device == "cpu":
+            args, named = self._checked(args, named)
         return self.kernel(target=device, dtype=dtype)(*args, **named, **kernel_options)
+
+    def _checked(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arrays of a call after the function's own check of them."""
+        check = self.function.check_arguments
+        names = (*self.function.required, *self.kernel_inputs.optional)
+        arrays = dict(zip(names, args)) | {name: named[name] for name in names if name in named}
+        if check is None or set(arrays) != set(names):  # the kernel names what is missing
+            return args, named
+        words = {name: self._input_names[name] for name in self.kernel_inputs.parameters}
+        parameters = dict(zip(words, args[len(names) :]))
+        parameters |= {name: named[word] for name, word in words.items() if word in named}
+        check(self.model, arrays, self.settings, parameters)
+        checked = [arrays[name] for name in names[: len(args)]]
+        return (*checked, *args[len(names) :]), {name: arrays.get(name, x) for name, x in named.items()}
 
     def _in_order(self, program: Program, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         """Return the arrays of a call within a trace in the order of the program's inputs."""

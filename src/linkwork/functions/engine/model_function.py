@@ -93,6 +93,11 @@ class ModelFunction(TracedFunction):
         self._single = single
         self._arity = len(self.required)
 
+    @property
+    def check_arguments(self) -> ArgumentCheck | None:
+        """Check of the arrays of a call, or None."""
+        return self._checks.arguments
+
     def __reduce__(self) -> str:
         return self.__qualname__  # pickled by name, as functions are
 
