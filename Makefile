@@ -22,7 +22,7 @@ help:
 	@echo "make demo      a biped with parallel ankles: diagnosed, swung, stood on the ground, timed and filmed, in a minute"
 	@echo "make test      lint, types, import direction, and the tests that are quick"
 	@echo "make test-all  that, the slow tests, the documentation and the wheel"
-	@echo "make mutants   plant N=100 small errors at random places (SEED=0), and see whether the quick tests find them (MEASURE=1: record what tests execute first)"
+	@echo "make mutants   plant N=100 small errors at random places (SEED=0), and see whether the quick tests find them (SKIP=k: from the k-th on; MEASURE=1: record what tests execute first)"
 	@echo "make bench     measure"
 	@echo "make papers    reproduce the experiments of the papers, into out"
 	@echo "make test-gpu  what needs an NVIDIA GPU; make bench-gpu measures there"
@@ -54,10 +54,11 @@ lint: $(STAMP)
 
 N ?= 100
 SEED ?= 0
+SKIP ?= 0
 
 mutants: $(STAMP)
 	@$(PIP) "coverage>=7"
-	$(BIN)/python tools/mutants.py $(N) --seed $(SEED) --workers $(WORKERS) $(if $(MEASURE),--measure)
+	$(BIN)/python tools/mutants.py $(N) --seed $(SEED) --skip $(SKIP) --workers $(WORKERS) $(if $(MEASURE),--measure)
 
 bench: $(BENCH_STAMP)
 	$(BIN)/python bench/run.py

@@ -21,9 +21,9 @@ import shutil
 import signal
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
@@ -37,6 +37,8 @@ from related_tests import RECORDS, ROOT, SOURCE, Suite, node_of, record_of
 COPIED = ("src", "tests", "tools", "docs", "bench", "pyproject.toml", "README.md", "CONTRIBUTING.md", "SECURITY.md",
           "CHANGELOG.md", "Makefile", "LICENSE")  # fmt: skip
 UNREACHED = ("compiler/runtime/cuda/", "cli/bench.py")  # that no test runs without a GPU, and measurements
+
+WORDS = ("found", "survived", "perhaps equivalent", "undecided")
 
 
 class Planted(NamedTuple):
@@ -163,11 +165,12 @@ def shown(planted: Planted, source: bytes) -> str:
     return "\n".join(f"    {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def main() -> None:
-    """Plant, run and tell."""
+def arguments() -> argparse.Namespace:
+    """The arguments of the command."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("count", type=int, nargs="?", default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--skip", type=int, default=0, help="so many of them, which were judged before")
     parser.add_argument(
         "--source", nargs="*", default=[], help="parts of src/linkwork that get errors, such as algorithms/"
     )
@@ -176,45 +179,59 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of measured tests for each error")
     parser.add_argument("--files", type=int, default=8, help="most test files that were not measured")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--skip", type=int, default=0, help="so many of the errors, which were judged before")
-    args = parser.parse_args()
-    verdicts = Counter[str]()
+    return parser.parse_args()
+
+
+def judge_all(args: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str]]:
+    """Plant all errors in copies in a folder; yield each verdict, and a text about it, when it is known."""
+    copies: SimpleQueue[Path] = SimpleQueue()
+    for k in range(args.workers):
+        copies.put(copied(folder / str(k)))
+    if args.measure:
+        first = copies.get()
+        measure(Suite(args.tests).files, first)
+        copies.put(first)
+    suite = Suite(args.tests)
+
+    def judged(number: int, planted: Planted) -> tuple[str, str]:
+        copy = copies.get()
+        file, mutation = planted
+        try:
+            change = shown(planted, (copy / SOURCE / file).read_bytes())
+            word, note = verdict(planted, copy, suite, args.seconds, args.files)
+        finally:
+            copies.put(copy)
+        if word == "survived" and mutation.kind == "boundary":
+            word = "perhaps equivalent"
+        return word, f"{word}: {number}, {file}:{mutation.line}, {mutation.kind} ({note})\n{change}"
+
+    errors = enumerate(chosen(args.count, args.seed, args.source), 1)
+    with ThreadPoolExecutor(args.workers) as pool:
+        for future in as_completed(pool.submit(judged, *each) for each in islice(errors, args.skip, None)):
+            yield future.result()
+
+
+def main() -> None:
+    """Plant, run and tell."""
+    args = arguments()
+    texts: dict[str, list[str]] = defaultdict(list)
     begin = time.monotonic()
+    os.environ["PYTHONHASHSEED"] = "0"
     with tempfile.TemporaryDirectory(prefix="linkwork-mutants-") as folder:
         # kernels of programs that errors do not change are compiled once: the cache's key holds the compiler
         if "linkwork-tests-" not in os.environ.get("LINKWORK_CACHE", ""):
             os.environ["LINKWORK_CACHE"] = f"{folder}/linkwork-tests-cache"
-        os.environ["PYTHONHASHSEED"] = "0"
-        copies: SimpleQueue[Path] = SimpleQueue()
-        for k in range(args.workers):
-            copies.put(copied(Path(folder) / str(k)))
-        if args.measure:
-            first = copies.get()
-            measure(Suite(args.tests).files, first)
-            copies.put(first)
-        suite = Suite(args.tests)
-        errors = islice(chosen(args.count, args.seed, args.source), args.skip, None)
-
-        def judged(planted: Planted) -> tuple[Planted, str, Verdict]:
-            copy = copies.get()
-            try:
-                change = shown(planted, (copy / SOURCE / planted.file).read_bytes())
-                return planted, change, verdict(planted, copy, suite, args.seconds, args.files)
-            finally:
-                copies.put(copy)
-
-        with ThreadPoolExecutor(args.workers) as pool:
-            for planted, change, (word, note) in pool.map(judged, errors):
-                likely_equal = word == "survived" and planted.mutation.kind == "boundary"
-                verdicts[word] += 1
-                verdicts["perhaps equivalent"] += likely_equal
-                print(f"{word + ' (perhaps equivalent)' * likely_equal}: {planted.file}:{planted.mutation.line}, "
-                      f"{planted.mutation.kind} ({note})\n{change}", flush=True)  # fmt: skip
-    found, survived, undecided = (verdicts[word] for word in ("found", "survived", "undecided"))
-    share = 100 * found / max(found + survived, 1)
-    print(f"\nseed {args.seed}: {found + survived + undecided} errors, {found} found, {survived} survived, "
-          f"{verdicts['perhaps equivalent']} of these perhaps equivalent, {undecided} undecided; "
-          f"{share:.0f} % of the decided found, in {time.monotonic() - begin:.0f} s")  # fmt: skip
+        for word, text in judge_all(args, Path(folder)):
+            texts[word].append(text)
+            print(text, flush=True)
+    found, survived, equal, undecided = (len(texts[word]) for word in WORDS)
+    missed = [*texts["survived"], *texts["perhaps equivalent"], *texts["undecided"]]
+    if missed:
+        print("\nnot found:", *missed, sep="\n")
+    decided = found + survived + equal
+    print(f"\nseed {args.seed}: {decided + undecided} errors, {found} found, {survived + equal} survived, "
+          f"{equal} of these perhaps equivalent, {undecided} undecided; "
+          f"{100 * found / max(decided, 1):.0f} % of the decided found, in {time.monotonic() - begin:.0f} s")  # fmt: skip
 
 
 if __name__ == "__main__":
