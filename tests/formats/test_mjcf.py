@@ -480,3 +480,18 @@ def test_large_scenes_are_read_and_what_takes_longer_than_linear_time_is_bounded
     for geoms, frames in ((250, 0), (1, 125)):
         with pytest.raises(LimitError, match=rf"big.xml:1: <\w+> in .*{told}"):
             prepared(geoms, frames=frames)
+
+
+@pytest.mark.parametrize("count, bodies", [("3 3 2", 18), ("3 3 3", 27), ("19", 19), ("0", 1)])
+def test_bodies_of_composites_count_towards_the_limit_of_links(count: str, bodies: int) -> None:
+    """Before MuJoCo makes them; the file has one more body."""
+    body = f'<body><geom size="1"/><composite type="cable" count="{count}"/></body>'
+    text = f"<mujoco><worldbody>{body}</worldbody></mujoco>"
+
+    def prepared(links: int) -> str:
+        limits = lw.Limits(links=links)
+        return Preparation(Folders(None), limits, Notes()).document(parse(text, "cable.xml")).text
+
+    assert f'count="{count}"' in prepared(bodies + 1)
+    with pytest.raises(LimitError, match="links"):
+        prepared(bodies)
