@@ -29,6 +29,7 @@ from c_target_programs import (
     make_case,
     nothing_in,
     products,
+    skippable,
     run,
     tangle,
 )
@@ -56,7 +57,11 @@ pytestmark = pytest.mark.skipif(
 def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     """All small programs in both dtypes; some once more cut into tiny parts."""
     folder = tmp_path_factory.mktemp("c")
-    traced = [trace(products, {"q": 4, "v": 4, "k": ()}), trace(loops, {"x": 2, "n": ()})]
+    traced = [
+        trace(products, {"q": 4, "v": 4, "k": ()}),
+        trace(loops, {"x": 2, "n": ()}),
+        trace(skippable, {"x": 3}),
+    ]
     programs = [
         every_operation(),
         *traced,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from c_target_programs import constants, exact_zeros, loops, products, tangle
+from c_target_programs import constants, exact_zeros, loops, products, skippable, tangle
 from cuda_programs import HostKernels, tight
 from linkwork.compiler.ir.interpret import interpret
 from linkwork.compiler.ir.program import Program
@@ -40,7 +40,11 @@ def without_empty(program: Program) -> Program:
 
 
 def small_programs() -> list[Program]:
-    traced = [trace(products, {"q": 4, "v": 4, "k": ()}), trace(loops, {"x": 2, "n": ()})]
+    traced = [
+        trace(products, {"q": 4, "v": 4, "k": ()}),
+        trace(loops, {"x": 2, "n": ()}),
+        trace(skippable, {"x": 3}),
+    ]
     unsigned = [every_operation(), *traced, without_empty(constants()), tangle(120), exact_zeros()]
     return [*unsigned, trace(handed_on, {"x": 2}), seeded_program(2, size=60)]
 

@@ -62,6 +62,26 @@ def loops(x: Any, n: Any) -> dict[str, Any]:
     }
 
 
+def skippable(x: Any) -> dict[str, Any]:
+    """Loops that some rows enter, one within the other; few rows enter the last one."""
+
+    def inner(s: Any) -> Any:
+        a, b = s
+        for k in range(5):
+            a, b = 0.75 * a - 0.5 * b, b + 0.125 * a - 0.01 * k
+        return np.array([a, b], dtype=object), (abs(a) > 0.05) & (abs(b) < 40.0)
+
+    def outer(s: Any) -> Any:
+        once = lw.loop(inner, s[:2], limit=7, enter=s[0] > s[1])
+        twice = lw.loop(inner, once, limit=3, enter=s[2] < 2.5)
+        return np.array([0.5 * twice[1], twice[0], s[2] + 1.0, x[2]], dtype=object), s[2] < 4.0
+
+    start = np.array([x[0], x[1], 0.0, x[2]], dtype=object)
+    many = lw.loop(outer, start, limit=6, enter=x[2] > 0.0)
+    few = lw.loop(inner, many[:2], limit=9, enter=x[0] > 1e3)
+    return {"y": np.array([*many, *few], dtype=object)}
+
+
 def constants() -> Program:
     """Constants of every sort, alone and in arithmetic, an unread input, empty arrays, an input returned."""
     b = Builder()

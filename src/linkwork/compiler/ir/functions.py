@@ -163,11 +163,16 @@ def exponent(x: Any) -> Any:
     )
 
 
-def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int, newton: int = 0) -> Any:
+def loop(
+    step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int, newton: int = 0, enter: Any = None
+) -> Any:
     """Repeat `state, again = step(state)` while `again` holds, at most `limit` times; return the last state.
 
     `state` is a scalar or an array of reals and keeps its shape; `again` is one condition. The step runs at
     least once. In a batch every row stops on its own. On plain numbers this is an ordinary Python loop.
+
+    `enter`, a condition: where it does not hold, the state stays as it is, and a loop that no row of a batch
+    enters takes no time on targets that can skip it.
 
     `newton` marks the steps as Newton's method, which decides the derivative of the loop: that of the
     solution, by the implicit function theorem, in forward and reverse mode, evaluated with one more step from
@@ -178,6 +183,34 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int, newt
     """
     if limit < 1:
         raise TraceError(f"{user_line()}: loop limit: expected at least 1, got {limit}")
+    if enter is not None:
+        return _skippable_loop(step, state, limit, enter)
+    return _loop(step, state, limit, newton)
+
+
+def _skippable_loop(step: Callable[[Any], tuple[Any, Any]], state: Any, limit: int, enter: Any) -> Any:
+    """Return the last state of a loop over an array that only rows with `enter` run."""
+    if not isinstance(enter, Symbol):
+        return _loop(step, state, limit) if enter else state
+
+    def guarded(flagged: Any) -> tuple[Any, Any]:
+        old = flagged[:-1]
+        enters = flagged[-1] > 0.0
+        new, again = step(old)
+        after = [x if _same(x, y) else where(enters, x, y) for x, y in zip(new, old, strict=True)]
+        return np.array([*after, flagged[-1]], dtype=object), again & enters
+
+    flagged = np.array([*state, where(enter, 1.0, 0.0)], dtype=object)
+    return _loop(guarded, flagged, limit, skippable=True)[:-1]
+
+
+def _same(x: Any, y: Any) -> bool:
+    return isinstance(x, Symbol) and isinstance(y, Symbol) and x.builder is y.builder and x.value == y.value
+
+
+def _loop(
+    step: Callable[[Any], tuple[Any, Any]], state: Any, limit: int, newton: int = 0, *, skippable: bool = False
+) -> Any:
     first = np.asarray(state, dtype=object if _symbolic(state) else None)
     builder = builder_around([x for x in first.ravel() if isinstance(x, Symbol)])
     if builder is None:
@@ -213,6 +246,7 @@ def loop(step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int, newt
         first.size,
         limit,
         newton,
+        skippable,
     )
     outside = [value_in(builder, x) for x in first.ravel()]
     values = builder.loop(record, outside + list(body.captured))

@@ -65,12 +65,16 @@ class BoundedLoop:
     If `newton` is nonzero, the loop is Newton's method and its derivative is that of the solution: the first
     `newton` states, followed by `newton` states of the next iterate, if there are any. The linearised step at
     the solution must not depend on the part of the iterate that it solves for (see `functions.loop`).
+
+    If the loop is `skippable`, the last state is 1 in rows that enter it and 0 in others, where the first
+    turn changes no state and is the last: targets may skip the loop if no row of a batch enters.
     """
 
     body: Program
     states: int
     limit: int
     newton: int = 0
+    skippable: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,8 @@ class Program:
                 h.update(struct.pack("<?d", isinstance(attr, bool), attr))
             elif isinstance(attr, BoundedLoop):
                 newton = f" newton {attr.newton}" if attr.newton else ""
-                h.update(f"{attr.states} {attr.limit}{newton} {attr.body.digest}".encode())
+                skippable = " skippable" if attr.skippable else ""
+                h.update(f"{attr.states} {attr.limit}{newton}{skippable} {attr.body.digest}".encode())
             elif isinstance(attr, RowMap):
                 h.update(f"map {attr.count} {attr.body.digest}".encode())
             elif attr is not None:

@@ -38,8 +38,9 @@ def to_text(program: Any, *, indent: str = "") -> str:
         if op == "loop":
             start = ", ".join(names[a] for a in args[: attr.states])
             outer = ", ".join(names[a] for a in args[attr.states :])
+            word = "skippable loop" if attr.skippable else "loop"
             lines.append(
-                f"{indent}  %{value} = loop at most {attr.limit} times from ({start}) with outer = ({outer})"
+                f"{indent}  %{value} = {word} at most {attr.limit} times from ({start}) with outer = ({outer})"
             )
             lines.append(to_text(attr.body, indent=indent + "    "))
         elif op == "map":

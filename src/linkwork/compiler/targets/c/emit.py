@@ -54,7 +54,7 @@ _HELPED = ("fma", "abs", "min", "max", "rint", "pow2", "exponent")
 _LOOP = Template("""\
     $real state$v[$states], outer$v[$outers];
 $values
-    for (unsigned long long n = 0; n < ${limit}ULL; n++) {
+    ${guard}for (unsigned long long n = 0; n < ${limit}ULL; n++) {
         if (!$body(state$v, outer$v)) {
             break;
         }
@@ -230,7 +230,9 @@ class Routine:
             for name, numbers in (("state", state), ("outer", outer))
             for i, x in enumerate(numbers)
         ]
+        enters = f"state{v}[{loop.states - 1}] > {self.real.literal(0.0)}"
         return _LOOP.substitute(
+            guard=f"if ({enters}) " if loop.skippable else "",
             real=self.real.c,
             v=v,
             states=len(state),

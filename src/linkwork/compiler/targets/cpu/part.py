@@ -205,7 +205,8 @@ class Part:
         label = out[1:]
         before = self.block
         masked = t.lanes > 1
-        lines += [f"br label %{label}.loop", f"{label}.loop:"]
+        last = "t" if loop.skippable else "s"  # the state after a turn; `s` is that after the loop
+        lines += [*self._entry(out, args, loop), f"{label}.loop:"]
         self.block = f"{label}.loop"
         head = len(lines)  # the phis go here, once the block they come back from is known
         names: dict[int, str] = {}
@@ -227,14 +228,32 @@ class Part:
         for k, value in enumerate(after):
             unchanged = f"{out}.i{k}" if masked else value
             mask = f"{out}.on" if masked else "true"
-            lines.append(f"{out}.s{k} = select {t.condition} {mask}, {t.real} {value}, {t.real} {unchanged}")
+            change = f"{t.real} {value}, {t.real} {unchanged}"
+            lines.append(f"{out}.{last}{k} = select {t.condition} {mask}, {change}")
         self._repeat(out, again, loop)
         back = self.block
         phis = self._counting(out, before, back)
         for k in range(loop.states):
-            phis.append(f"{out}.i{k} = phi {t.real} [ {args[k]}, %{before} ], [ {out}.s{k}, %{back} ]")
+            phis.append(f"{out}.i{k} = phi {t.real} [ {args[k]}, %{before} ], [ {out}.{last}{k}, %{back} ]")
         lines[head:head] = phis
+        if loop.skippable:
+            for k in range(loop.states):
+                lines.append(f"{out}.s{k} = phi {t.real} [ {args[k]}, %{before} ], [ {out}.t{k}, %{back} ]")
         self.block = f"{label}.done"
+
+    def _entry(self, out: str, args: list[str], loop: BoundedLoop) -> list[str]:
+        """Return the lines that enter a loop, or skip it if it may be and no lane enters."""
+        t = self.types
+        label = out[1:]
+        if not loop.skippable:
+            return [f"br label %{label}.loop"]
+        enters = f"{out}.enters"
+        lines = [operation("lt", enters, [t.constant(0.0), args[loop.states - 1]], t)]
+        if t.lanes > 1:
+            reduce = f"@llvm.vector.reduce.or.v{t.lanes}i1({t.condition} {enters})"
+            enters = f"{out}.entered"
+            lines.append(f"{enters} = call i1 {reduce}")
+        return [*lines, f"br i1 {enters}, label %{label}.loop, label %{label}.done"]
 
     def _counting(self, out: str, before: str, back: str) -> list[str]:
         """Return the start of a loop's block, entered from `before` and `back`:
@@ -279,7 +298,7 @@ class Part:
             self._store(f"{out}.{'state' if inside else 'outer'}", k if inside else k - loop.states, value)
         before = self.block
         back = f"{label}.whole"
-        lines += [f"br label %{label}.loop", f"{label}.loop:", *self._counting(out, before, back)]
+        lines += [*self._entry(out, args, loop), f"{label}.loop:", *self._counting(out, before, back)]
         for current_name, next_name, first in (("now", "then", "state"), ("then", "now", "following")):
             lines.append(
                 f"{out}.{current_name} = phi ptr [ {out}.{first}, %{before} ], [ {out}.{next_name}, %{back} ]"
@@ -299,6 +318,10 @@ class Part:
         continues = self._load(f"{out}.again", 0, f"{out}.wanted")
         lines.append(operation("lt", f"{out}.goes", [t.constant(0.0), continues], t))
         self._repeat(out, f"{out}.goes", loop)
+        last = "then"
+        if loop.skippable:
+            last = "last"
+            lines.append(f"{out}.last = phi ptr [ {out}.state, %{before} ], [ {out}.then, %{back} ]")
         for k in range(loop.states):
-            self._load(f"{out}.then", k, f"{out}.s{k}")
+            self._load(f"{out}.{last}", k, f"{out}.s{k}")
         self.block = f"{label}.done"

@@ -307,6 +307,8 @@ class Statements:
             inner.lines.append(f"    const real {states[k]}n = {text};")
             fresh.append(f"    {states[k]} = {states[k]}n;")
         inner.lines += [*fresh, f"    if (!{again}) {{", "        break;", "    }", "    }"]
+        if loop.skippable:
+            inner.lines = [f"    if ({states[-1]} > {self.unit.real.literal(0.0)}) {{", *inner.lines, "    }"]
         self.lines += inner.lines
         self._name_results(v, states)
 
@@ -351,7 +353,12 @@ class Statements:
         if lines and lines[-1].startswith("    return "):
             last = lines[-1].removeprefix("    return ").removesuffix(";")
             lines = [*lines[:-1], *inner._leave(last)]
-        self.lines += [*self._loop_head(v, loop), *lines, "    }"]
+        lines = [*self._loop_head(v, loop), *lines, "    }"]
+        if loop.skippable:
+            enters = f"{self.use(args[loop.states - 1])} > {self.unit.real.literal(0.0)}"
+            together = f"LW_ANY(lw_on & ({enters}))" if inner.is_together else enters
+            lines = [f"    if ({together}) {{", *lines, "    }"]
+        self.lines += lines
         if inner.is_together:
             self.lines.append(f"    lw_on = {inner.prefix}on;")
         elif self.is_together:
