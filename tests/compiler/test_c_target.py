@@ -29,8 +29,8 @@ from c_target_programs import (
     make_case,
     nothing_in,
     products,
-    skippable,
     run,
+    skippable,
     tangle,
 )
 from linkwork.compiler.ir import functions as lw

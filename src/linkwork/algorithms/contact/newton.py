@@ -6,8 +6,9 @@ each contact is on (open, sticking, sliding) follows from that. Semismooth Newto
 solve for the motion of bodies, so that redundant contacts do no harm: the equations are as many as the
 motions. First λ follows every step; from impulses of the step of time before, two or three steps are enough,
 mostly. Branches may also come round in a circle, so ρ changes from step to step. Where this has not led to a
-solution, a method of multipliers begins: λ stays until forces on bodies f = Tᵀ p(λ - ρ w) are nearly found,
-then λ becomes p and ρ grows. Both are one loop, with the same equations for other numbers.
+solution, branches change one after the other (`pivoting`). After that a method of multipliers begins: λ stays
+until forces on bodies f = Tᵀ p(λ - ρ w) are nearly found, then λ becomes p and ρ grows. Newton's steps and
+these are one loop, with the same equations for other numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from linkwork.algorithms.contact.carried import Carried
 from linkwork.algorithms.contact.laws import Block, Interval
 from linkwork.algorithms.contact.newton_branches import Branch, NewtonOptions, branches
+from linkwork.algorithms.contact.pivoting import Pivoted, pivoted
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.compiler.ir.functions import loop, maximum, minimum, where
 from linkwork.spatial.solve import solve_without_pivots
@@ -31,6 +33,9 @@ RATES = (1.0, 0.1, 0.01)  # ρ of these in turn, in units of 1 / G
 # what holds impulses where they are, relative to G: so redundant contacts share
 PROXIMAL = 1e-6
 PROXIMAL_SINGLE = 1e-3
+# that while branches change one after the other
+PIVOT_PROXIMAL = 1e-9
+PIVOT_PROXIMAL_SINGLE = 1e-5
 # parts of the tolerance, and of that
 ALONE = 0.1
 ALONE_PROXIMAL = 0.01
@@ -52,7 +57,7 @@ LESS = 0.9  # of the energy of what is missing: more than that is no nearer
 ACCEPTED_ERROR = 0.5
 
 
-class _Rows:
+class ProblemRows:
     """Rows by contact, or joint, and the motions that they depend on."""
 
     def __init__(self, carried: Carried, g: np.ndarray, blocks: Sequence[Block]) -> None:
@@ -86,19 +91,21 @@ class _Rows:
             result[at] = result[at] + self.T[np.ix_(group, at)].T @ lam[group]
         return result if self.B is None else self.B.T @ result
 
-    def newton(
-        self, w: np.ndarray, impulse: np.ndarray, how: NewtonOptions
-    ) -> tuple[np.ndarray, np.ndarray, list[Branch]]:
-        """Return Tᵀ p, the forces on bodies lost by their motion, and branches by group."""
+    def branches(self, w: np.ndarray, impulse: np.ndarray, how: NewtonOptions) -> list[Branch]:
+        """Return the branches of all laws, by group."""
+        return [
+            branches(blocks, group[0], w[group], impulse[group], how, self.soft[group])
+            for group, blocks, _ in self.all
+        ]
+
+    def assembled(self, impulse: np.ndarray, selected: Sequence[Branch]) -> tuple[np.ndarray, np.ndarray]:
+        """Return Tᵀ p of some branches, and the forces on bodies lost by their motion."""
         lost: dict[tuple[int, ...], Any] = {}  # by the motions that contacts have in common
         f: Any = np.zeros(self.T.shape[1], dtype=object)
-        result = []
-        for group, blocks, at in self.all:
+        for (group, _, at), branch in zip(self.all, selected):
             T = self.T[np.ix_(group, at)]
-            branch = branches(blocks, group[0], w[group], impulse[group], how, self.soft[group])
             f[at] = f[at] + T.T @ (impulse[group] + np.array(branch.c, dtype=object))
             lost[tuple(at)] = lost.get(tuple(at), 0.0) + T.T @ (branch.B @ T)
-            result.append(branch)
         S: Any = np.zeros(self.C.shape, dtype=object)
         for motions, part in lost.items():
             used = list(motions)
@@ -106,7 +113,7 @@ class _Rows:
                 used, B = self.carried.joints(motions)
                 part = B.T @ (part @ B)
             S[np.ix_(used, used)] = S[np.ix_(used, used)] + part
-        return f if self.B is None else self.B.T @ f, S, result
+        return f if self.B is None else self.B.T @ f, S
 
     def after(
         self, impulse: np.ndarray, selected_branches: Sequence[Branch], change: np.ndarray
@@ -180,13 +187,14 @@ def solve(
     tolerance.
     """
     goal, less = (ALONE, ALONE_PROXIMAL) if alone else (1.0, 1.0)
-    rows = _Rows(carried, g, blocks)
+    rows = ProblemRows(carried, g, blocks)
     m = len(start)
     D = len(carried.C)
     single = tolerance(1.0, g) > 1.5
     last_rate = where(single, LAST_RATE_SINGLE, LAST_RATE)
     proximal = where(single, PROXIMAL_SINGLE, less * PROXIMAL)
     early = where(single, EARLY_SINGLE, proximal)
+    pivot_proximal = where(single, PIVOT_PROXIMAL_SINGLE, PIVOT_PROXIMAL)
     start = np.array(start, dtype=object)
     first_f = rows.forces(start)
     first_V = rows.C @ first_f
@@ -205,7 +213,8 @@ def solve(
         how = NewtonOptions(rate, where(quick, holds, 1.0 / rate), grip)
         V = rows.C @ f
         w = rows.at(V)
-        pulled, S, result = rows.newton(w, impulse, how)
+        result = rows.branches(w, impulse, how)
+        pulled, S = rows.assembled(impulse, result)
         missing = pulled - f
         wrong = rows.C @ missing
         change = solve_without_pivots(np.eye(D) + rows.C @ S, wrong[:, None])[:, 0]
@@ -251,11 +260,26 @@ def solve(
         )
         slow = where(again, 2.0 * slow, slow)
         after = [*best, *impulse, *f, *own_f, *best_f, residual, rate, small, turn, slow, count + 1.0]
-        return np.array(after, dtype=object), residual > where(count < QUICK - 1.5, goal * least, least)
+        unsolved = residual > where(count < QUICK - 1.5, goal * least, least)
+        goes_on = unsolved & (where(slows, 0.0, 1.0) > 0.5) & (count < limit - 1.5)
+        return np.array(after, dtype=object), goes_on
+
+    def turns(x: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Go on with steps; where the first ones of a turn fail, pivoting leads to where it goes on."""
+        x = loop(step, x, limit=limit)
+        residual, count = x[2 * m + 3 * D], x[-1]
+        enter = (residual > least) & (count < limit - 0.5)
+        known = Pivoted(x[:m], x[2 * m + 2 * D : 2 * m + 3 * D], residual, count)
+        begin = where(count < QUICK + 0.5, 0.0, known.impulses)  # in the first turn all contacts are open
+        end = pivoted(rows, known, begin, enter, pivot_proximal, least)
+        parts = (end.impulses, end.impulses, end.forces, end.forces, end.forces)
+        ahead = [a for part in parts for a in part]  # as they are after the first steps of a turn
+        after = [*ahead, end.residual, *x[len(ahead) + 1 : -1], end.steps]
+        return np.array(after, dtype=object), (end.residual > least) & (after[-1] < limit - 0.5)
 
     first = np.array(
         [*start, *start, *first_f, *first_f, *first_f, violated, RATES[0], proximal, 0.0, SLOW, 0.0],
         dtype=object,
     )
-    last = loop(step, first, limit=limit)
+    last = loop(turns, first, limit=limit)
     return Found(last[:m], last[2 * m + 3 * D], last[-1])

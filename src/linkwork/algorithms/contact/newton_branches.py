@@ -132,27 +132,38 @@ def branches(
     soft: np.ndarray,
 ) -> Branch:
     """Return the branches of all laws of one contact, or of one row of a joint; rows from `first` on."""
-    c: list[Any] = []
+    block = blocks[0]
+    if isinstance(block, Coulomb):
+        normal = _normal(block, w[0], impulse[0], how, soft[0])
+        size, inverse = block.disc.size, block.disc.inverse_size
+        disc = _disc(w[1:3], impulse[1:3], size, inverse, how, normal, block.mu, impulse[0])
+        B: Any = np.zeros((3, 3), dtype=object)
+        B[0, 0] = normal.B[0, 0]
+        B[1:3, :3] = disc.B
+        return attached(blocks, first, w, impulse, how, Branch([*normal.c, *disc.c], B, normal.p))
+    if isinstance(block, Interval):
+        return attached(blocks, first, w, impulse, how, _interval(block, w[0], impulse[0], how, soft[0]))
+    return attached([None, *blocks], first, w, impulse, how, Branch([], np.zeros((0, 0)), 0.0))
+
+
+def attached(
+    blocks: Sequence[Block | None],
+    first: int,
+    w: np.ndarray,
+    impulse: np.ndarray,
+    how: NewtonOptions,
+    contact: Branch,
+) -> Branch:
+    """Return the branches of one contact: `contact` is that of its first law, on which the others depend."""
+    c = list(contact.c)
+    size = len(c)
     B: Any = np.zeros((len(impulse), len(impulse)), dtype=object)
-    normal = Branch([0.0], np.zeros((1, 1)))
-    for block in blocks:
+    B[:size, :size] = contact.B
+    normal = Branch(c[:1], contact.B[:1, :1], contact.p) if c else Branch([0.0], np.zeros((1, 1)))
+    for block in blocks[1:]:
+        assert block is not None
         at = [i - first for i in block.rows]
-        if isinstance(block, Coulomb):
-            normal = _normal(block, w[0], impulse[0], how, soft[0])
-            disc = _disc(
-                w[1:3],
-                impulse[1:3],
-                block.disc.size,
-                block.disc.inverse_size,
-                how,
-                normal,
-                block.mu,
-                impulse[0],
-            )
-            c = [normal.c[0], *disc.c]
-            B[0, 0] = normal.B[0, 0]
-            B[1:3, :3] = disc.B
-        elif isinstance(block, Rolling):
+        if isinstance(block, Rolling):
             disc = _disc(
                 w[at],
                 impulse[at],
@@ -166,10 +177,6 @@ def branches(
             c = [*c, *disc.c]
             B[at, 0] = disc.B[:, 0]
             B[np.ix_(at, at)] = disc.B[:, 1:]
-        elif isinstance(block, Interval):
-            normal = _interval(block, w[0], impulse[0], how, soft[0])
-            c = normal.c
-            B[0, 0] = normal.B[0, 0]
         else:
             assert isinstance(block, Bounded)
             result = _bounded(block, w[at[0]], impulse[at[0]], how, normal, impulse[0])

@@ -209,7 +209,12 @@ def _same(x: Any, y: Any) -> bool:
 
 
 def _loop(
-    step: Callable[[Any], tuple[Any, Any]], state: Any, limit: int, newton: int = 0, *, skippable: bool = False
+    step: Callable[[Any], tuple[Any, Any]],
+    state: Any,
+    limit: int,
+    newton: int = 0,
+    *,
+    skippable: bool = False,
 ) -> Any:
     first = np.asarray(state, dtype=object if _symbolic(state) else None)
     builder = builder_around([x for x in first.ravel() if isinstance(x, Symbol)])

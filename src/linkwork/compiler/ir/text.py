@@ -39,9 +39,8 @@ def to_text(program: Any, *, indent: str = "") -> str:
             start = ", ".join(names[a] for a in args[: attr.states])
             outer = ", ".join(names[a] for a in args[attr.states :])
             word = "skippable loop" if attr.skippable else "loop"
-            lines.append(
-                f"{indent}  %{value} = {word} at most {attr.limit} times from ({start}) with outer = ({outer})"
-            )
+            turns = f"{word} at most {attr.limit} times"
+            lines.append(f"{indent}  %{value} = {turns} from ({start}) with outer = ({outer})")
             lines.append(to_text(attr.body, indent=indent + "    "))
         elif op == "map":
             rows = [", ".join(names[a] for a in row) for row in attr.rows(args)]
