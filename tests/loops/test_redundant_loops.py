@@ -173,6 +173,26 @@ def test_accelerations_of_constrained_loops_do_not_depend_on_units(name: str, di
             assert np.allclose(x, y, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e2])
+def test_derivatives_of_redundant_loops_in_single_precision(size: float) -> None:
+    """As exact in millimetres as in metres, though rows in metres and radians then differ by orders."""
+    drawing = LINKAGES["Bennett"](base=base(1), size=size)
+    model = drawing.builder.build(embed=False)
+    model = replace(model, gravity=tuple(size * np.array(model.gravity)))
+    q, v = (x.astype(np.float32) for x in model.random_state(1))
+    tau = (size**2 * np.random.default_rng(0).normal(size=model.nv)).astype(np.float32)
+    single = lw.forward_dynamics_derivatives(model, q, v, tau, dtype="float32")
+    double = lw.forward_dynamics_derivatives(model, *(x.astype(float) for x in (q, v, tau)))
+    for x, y in zip(single, double):
+        assert np.abs(x - y).max() < 1e-4 * np.abs(y).max()
+    single = lw.constrained_dynamics_derivatives(model, q, v, tau, constraints=(), dtype="float32")
+    double = lw.constrained_dynamics_derivatives(
+        model, *(x.astype(float) for x in (q, v, tau)), constraints=()
+    )
+    for x, y in zip(single, double):
+        assert np.abs(x - y).max() < 1e-4 * np.abs(y).max()
+
+
 # what is refused, and why
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from linkwork.algorithms.constrained import constrained_dynamics_derivatives as held
 from linkwork.algorithms.constrained import solution_derivatives as solution
 from linkwork.algorithms.constrained.massless import check_motions
+from linkwork.algorithms.constrained.row_mobility import row_mobilities
+from linkwork.algorithms.constrained.truncation import redundant_families
 from linkwork.algorithms.loops import embedded_derivatives as embedded
 from linkwork.algorithms.loops.closing import spanning_velocity
 from linkwork.algorithms.tree import retraction_derivatives as retraction
@@ -106,17 +108,19 @@ def forward_dynamics_derivatives(
     """
     loops = loop_constraints(model)
     check_motions(model, loops)
+    # only the units of redundant rows matter here, not how these share forces
+    weights = row_mobilities(model, loops) if loops and redundant_families(model.nominal) else None
 
     def analytic() -> Sequence[Any]:
         if loops:
             return held.constrained_dynamics_derivatives(
-                model, loops, q, v, tau, f_ext, None, jacobian_of, jacobian_along
+                model, loops, q, v, tau, f_ext, None, jacobian_of, jacobian_along, weights=weights
             )[:3]
         return embedded.of_forward_dynamics(model, q, v, tau, f_ext, jacobian_of, jacobian_along)
 
     def by_residual(differentiate: Changed) -> Any:
         if loops:
-            constrained = solution.ConstrainedSolution(model, loops, q, v, tau, f_ext, None)
+            constrained = solution.ConstrainedSolution(model, loops, q, v, tau, f_ext, None, weights=weights)
             return by_columns(constrained.change, differentiate(constrained.residual))[: model.nv]
         solved = solution.forward_solution(model, q, v, tau, f_ext)
         change = differentiate(lambda m, q, v, tau, f_ext: inverse_dynamics.body(m, q, v, solved.a, f_ext))

@@ -106,11 +106,12 @@ class ConstraintRows:
         """Return W N Nᵀ W x of numbers of rows, (m,) or (m, columns), with the combinations N that were taken
         out.
 
-        Zero for the forces with the least sum of `weights` W, (m,), times squares.
+        Zero for the forces with the least sum of `weights` W, (m,), times squares. Nᵀ W N = 1, so that sizes
+        of entries follow from those of W, whatever the units of the rows.
         """
         total = np.zeros(np.shape(x), dtype=object)
         for rows, null in self._truncated:
-            weighted = (null.orthonormal.T * weights[rows]).T
+            weighted = null.weighted(weights[rows])
             total[rows] = weighted @ (weighted.T @ x[rows])
         return total
 

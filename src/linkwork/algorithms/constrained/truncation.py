@@ -115,10 +115,10 @@ class NullRows(NamedTuple):
         """Return rows, (rows,) or (rows, columns), without their redundant combinations, (1 - E Nᵀ) x."""
         return x - self.E @ (self.N.T @ x)
 
-    @property
-    def orthonormal(self) -> np.ndarray:
-        """An orthonormal basis of N, (rows, nullity)."""
-        return _orthonormal(self.N)
+    def weighted(self, weights: np.ndarray) -> np.ndarray:
+        """Return W N, (rows, nullity), for the diagonal W of `weights` and the basis N with Nᵀ W N = 1."""
+        root = np.array([sqrt(weight) for weight in weights], dtype=object)[:, None]
+        return root * _orthonormal(root * self.N)
 
 
 def null_rows(J: np.ndarray, family: Family) -> NullRows:
