@@ -265,7 +265,7 @@ def test_what_linkwork_elements_say_is_checked() -> None:
         (
             'gravity="0 0 -9.81"/>',
             'gravity="0 0 -9.81"><order constraint="x"/></linkwork>',
-            "no loop, coupling or implicit .* 'x'",
+            "expected the name of a loop, coupling or constraint, got 'x'",
         ),
         (
             'gravity="0 0 -9.81"/>',
