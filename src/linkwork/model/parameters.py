@@ -22,7 +22,7 @@ from linkwork.model.data import AnyModel, ModelData
 from linkwork.spatial import Inertia, Pose, physical_problems, rotation
 from linkwork.spatial.constants import reals, set_frozen
 
-# rows and columns of the six numbers of a moment owner_kind inertia: xx yy zz xy xz yz
+# rows and columns of the six numbers of a moment of inertia: xx yy zz xy xz yz
 MOMENT = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
