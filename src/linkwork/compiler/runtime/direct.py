@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -62,13 +63,13 @@ def call({parameters}, /):
         __large = True
     try:
         if __large:
-            return __ufunc({parameters}, out=__results(__kernel, ({parameters},)))
+            return __ufunc({parameters}, out=__results(({parameters},)))
         return __ufunc({parameters})
     except (__TypeError, __ValueError) as __error:
         raise __explain(__kernel, ({parameters},), None, __error) from None
 """
     scope: dict[str, Any] = {  # no input name starts with two underscores
-        "__kernel": kernel, "__ufunc": kernel.ufunc, "__results": recycled_results,
+        "__kernel": kernel, "__ufunc": kernel.ufunc, "__results": make_results(kernel),
         "__reject_masks": reject_masks, "__explain": explain,
         "__ndarray": np.ndarray, "__TypeError": TypeError, "__ValueError": ValueError,
     }  # fmt: skip
@@ -137,19 +138,31 @@ def large_text(kernel: Kernel, names: list[str]) -> str:
     return " or ".join(tests) or "False"
 
 
-def recycled_results(kernel: Kernel, args: tuple[Any, ...]) -> tuple[np.ndarray | None, ...]:
-    """Return arrays of the pool for the results of a call; None each if they are small or it is invalid."""
-    none = (None,) * len(kernel.outputs)
-    batch: tuple[int, ...] = ()
-    for value, spec in zip(args, kernel.inputs, strict=True):
-        merged = _broadcast(batch, _leading(value, len(spec.shape)))
-        if merged is None:  # the ufunc converts the argument or raises the error
+def make_results(kernel: Kernel) -> Callable[[tuple[Any, ...]], tuple[np.ndarray | None, ...]]:
+    """Return a function of the arguments of a call that returns arrays of the pool for its results.
+
+    It returns None for each if they are small or the call is invalid.
+    """
+    dimensions = [len(spec.shape) for spec in kernel.inputs]
+    row_shapes = [spec.shape for spec in kernel.outputs]
+    dtype = np.dtype(kernel.dtype)
+    row_bytes = max(spec.size for spec in kernel.outputs) * dtype.itemsize
+    none = (None,) * len(row_shapes)
+
+    def results(args: tuple[Any, ...]) -> tuple[np.ndarray | None, ...]:
+        batch: tuple[int, ...] = ()
+        for value, count in zip(args, dimensions):
+            leading = _leading(value, count)
+            if leading != batch:
+                merged = _broadcast(batch, leading)
+                if merged is None:  # the ufunc converts the argument or raises the error
+                    return none
+                batch = merged
+        if math.prod(batch) * row_bytes < MIN_BYTES:
             return none
-        batch = merged
-    largest = max(spec.size for spec in kernel.outputs)
-    if math.prod(batch) * largest * np.dtype(kernel.dtype).itemsize < MIN_BYTES:
-        return none
-    return POOL.arrays([(*batch, *spec.shape) for spec in kernel.outputs], kernel.dtype)
+        return POOL.arrays([batch + shape for shape in row_shapes], dtype)
+
+    return results
 
 
 def _leading(value: Any, dimensions: int) -> tuple[int, ...] | None:
