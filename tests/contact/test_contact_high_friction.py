@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.algorithms.contact import pivoting
 from linkwork.algorithms.contact.friction_laws import Coulomb
 from linkwork.algorithms.contact.solver import Problem, solve
 from linkwork.spatial import Pose
@@ -81,3 +82,20 @@ def test_drops_of_boxes_converge(mu: float) -> None:
     assert np.isfinite(last.q).all()
     assert np.isin(last.status, [lw.Status.OK, lw.Status.CONTACT_NOT_CONVERGED]).all()
     assert (last.status == lw.Status.OK).sum() >= 58
+
+
+@pytest.mark.parametrize(("count", "pivots"), [(1, True), (2, False)])
+def test_problems_of_many_contacts_have_no_pivoting(
+    count: int, pivots: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the length of their programs, and the time to compile them, does not grow by it."""
+    monkeypatch.setattr(pivoting, "MAX_CONTACTS", 4)
+    entered = []
+    steps = pivoting._newton_step
+    monkeypatch.setattr(pivoting, "_newton_step", lambda *args: entered.append(1) or steps(*args))
+    G, g = landing(np.random.default_rng(2), 4)
+    twice = np.kron(np.eye(count), G)
+    blocks = [Coulomb(3 * k, 1e3) for k in range(4 * count)]
+    start = np.zeros(12 * count)
+    solve(Problem(twice.astype(object), np.tile(g, count).astype(object), blocks), start, 30, 1e-9)
+    assert bool(entered) == pivots

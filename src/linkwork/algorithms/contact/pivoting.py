@@ -26,6 +26,7 @@ from linkwork.spatial.solve import solve_without_pivots
 OPEN, STICKING, SLIDING = 0.0, 1.0, 2.0
 EPSILON = 1e-15  # relative rounding error of velocities
 MAX_STEPS = 40
+MAX_CONTACTS = 24  # of more, too few could change in these steps, and programs would become long
 BETTER = 0.5  # impulses that do not solve the problem count if they violate laws by this part of others
 LEAST_PROXIMAL = 1e-12
 FIRST_RULE = 20.0  # steps in which the first contact changes, not the worst
@@ -76,11 +77,12 @@ def pivoted(rows: Rows, known: Pivoted, start: np.ndarray, enter: Any, small: An
     """Return the best impulses of some steps from `start`, (m,), or those that are `known`, to the tolerance
     `least`; no steps where `enter` does not hold.
 
-    `small`: the proximal term of Newton's steps, relative to G.
+    `small`: the proximal term of Newton's steps, relative to G. Problems of more than `MAX_CONTACTS` contacts
+    are left as they are.
     """
     m = len(start)
     laws = [block for _, blocks, _ in rows.all for block in blocks if isinstance(block, Coulomb)]
-    if not laws:
+    if not 0 < len(laws) <= MAX_CONTACTS:
         return known
     count = len(laws)
     ends = np.cumsum([m, m, len(known.forces), count, 2 * count, 3])
