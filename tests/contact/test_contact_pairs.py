@@ -247,6 +247,8 @@ INVALID = [
     ({"shape": "box", "size": (0.1, -0.1, 0.1)}, "in `size` that are not negative"),
     ({"shape": "cylinder", "size": (0.1, np.nan)}, "in `size` that are not negative"),
     ({"shape": "ellipsoid", "size": (0.1, 0.0, 0.1)}, "in `size` that are above zero"),
+    ({"shape": "ellipsoid", "size": (0.1, 0.1, 0.1, 0.1)}, "expected 3 numbers in `size`"),
+    ({"shape": "sphere", "size": (0.1, 0.2)}, "expected 1 number in `size`"),
 ]
 
 

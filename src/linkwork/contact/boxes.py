@@ -17,7 +17,7 @@ import numpy as np
 from linkwork.compiler.ir.functions import absolute, maximum, minimum, sqrt, where
 from linkwork.contact.collision_functions import Collision
 from linkwork.contact.gjk import nearest_points
-from linkwork.contact.manifold import Meeting, Patch, manifold
+from linkwork.contact.manifold import Meeting, Patch, manifold, negated
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
@@ -26,6 +26,8 @@ PARALLEL_TOL = 1e-10  # squared sine of the angle of edges that have no axis acr
 PREFERENCE_MARGIN = 3e-11
 # the same: corners that are nearer than this to touching have the normal of the best axis
 SHARP_DISTANCE = 1e-6
+
+EXACT_DISTANCE = 1e-9  # the same: of boxes farther apart the nearest points give the normal
 
 
 class _Axis(NamedTuple):
@@ -59,26 +61,44 @@ class Boxes(Collision):
         """Return axes (3, 3), rows n, t1, t2, and the points of the manifold,
         in the frame of the second box.
         """
-        n, witness, sharp = self._closest(T)
+        return self._manifold(T, *self._closest(T))
+
+    def witness(self, T: Pose, *, thorough: bool = False) -> tuple[np.ndarray, Meeting]:
+        """Return the normal, from the second box to the first, and the nearest points, in the frame of the
+        second box.
+        """
+        n, witness, sharp = self._closest(T, exact=thorough)
+        count: Any = 0.0
+        middle: Any = np.zeros(3)
+        for each in self._manifold(T, n, witness, sharp)[1]:
+            nearest = where(each.gap <= witness.gap + PREFERENCE_MARGIN * self.scale, 1.0, 0.0)
+            count = count + nearest
+            middle = middle + nearest * (0.5 * (each.point + each.other_point))
+        middle = _inside(middle / where(count > 0.5, count, 1.0), self.other_half)
+        middle = T.p + product(T.R, _inside(product(middle - T.p, T.R), self.half))
+        flush = (middle + 0.5 * witness.gap * n, middle - 0.5 * witness.gap * n)
+        of_faces = (witness.gap <= 0.0) & negated(sharp) & (count > 0.5)
+        return n, Meeting(witness.gap, *_either(of_faces, flush, witness[1:]))
+
+    def _manifold(
+        self, T: Pose, n: np.ndarray, witness: Meeting, sharp: Any
+    ) -> tuple[np.ndarray, list[Meeting]]:
         normal = product(n, T.R)
         faces = [Patch(T.p + product(face(-normal, self.half), T.R.T)), Patch(face(n, self.other_half))]
         return manifold(n, faces[:1], faces[1:], witness, self.scale, sharp=sharp)
 
-    def witness(self, T: Pose) -> tuple[np.ndarray, Meeting]:
-        """Return the normal, from the second box to the first, and the nearest points, in the frame of the
-        second box.
+    def _closest(self, T: Pose, *, exact: bool = False) -> tuple[np.ndarray, Meeting, Any]:
+        """Return the normal, the nearest points, and whether these are unique. `exact`: the normal is that of
+        the nearest points of boxes that are apart, which may be noise where they are flush.
         """
-        n, witness, _ = self._closest(T)
-        return n, witness
-
-    def _closest(self, T: Pose) -> tuple[np.ndarray, Meeting, Any]:
-        """Return the normal, the nearest points, and whether these are unique."""
         best = self._best_axis(T)
         nearest, square = self._nearest(T)
         away = sqrt(where(square > 0.0, square, 1.0))
         apart = where(square > 0.0, away, 0.0)
         inside = best.distance <= 0.0
         rounded = (best.distance > 0.0) & (apart - best.distance > SHARP_DISTANCE * self.scale)
+        if exact:
+            rounded = (best.distance > EXACT_DISTANCE * self.scale) & (square > 0.0)
         n = np.array([where(rounded, (a - b) / away, e) for a, b, e in zip(*nearest, best.n)], dtype=object)
         deepest = self._deepest(T, best, n)
         a, b = (
@@ -212,6 +232,13 @@ def _support(d: np.ndarray, half: tuple[float, float, float]) -> np.ndarray:
     return np.array([where(each < 0.0, -h, h) for each, h in zip(d, half)], dtype=object)
 
 
+def _either(condition: Any, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [
+        np.array([where(condition, x, y) for x, y in zip(one, other)], dtype=object)
+        for one, other in zip(a, b)
+    ]
+
+
 def _any_of(code: Any, values: Sequence[float]) -> Any:
     result = code == values[0]
     for value in values[1:]:
@@ -236,6 +263,11 @@ def _on_lines(r: np.ndarray, d: np.ndarray, e: np.ndarray, half: Any, other_half
     s = _within(where(usable, (cosine * against - along) / where(usable, square, 1.0), 0.0), half)
     t = _within(against + s * cosine, other_half)
     return _within(cosine * t - along, half), t
+
+
+def _inside(x: np.ndarray, half: tuple[float, float, float]) -> np.ndarray:
+    """Return the point of a box that is nearest to x."""
+    return np.array([_within(each, h) for each, h in zip(x, half)], dtype=object)
 
 
 def _within(x: Any, half: Any) -> Any:

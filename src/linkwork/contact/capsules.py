@@ -37,7 +37,7 @@ class Capsules(Collision):
         """The size of the smaller capsule [m]."""
         return min(self.radius + self.half, self.other_radius + self.other_half)
 
-    def witness(self, T: Pose) -> tuple[np.ndarray, Meeting]:
+    def witness(self, T: Pose, *, thorough: bool = False) -> tuple[np.ndarray, Meeting]:
         axes, s = self._nearest(T)
         return axes[0], self._at(T, axes[0], s)
 

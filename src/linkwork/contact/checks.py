@@ -21,15 +21,15 @@ MAX_HEIGHTS = 4096  # of a height field: each takes about two operations a candi
 def checked_shape(shape: Geometry) -> Geometry:
     """Return the shape; raise if its numbers are impossible for such a shape, or too many."""
     label = f"Contacts: shape {shape.name!r}, a {shape.shape},"
-    sizes = shape.size[: SIZES.get(shape.shape, 0)]
     above = shape.shape in POSITIVE
-    if len(sizes) < SIZES.get(shape.shape, 0) or not all(
-        _real(x) and (x > 0.0 if above else x >= 0.0) for x in sizes
+    if shape.shape in SIZES and (
+        len(shape.size) != SIZES[shape.shape]
+        or not all(_real(x) and (x > 0.0 if above else x >= 0.0) for x in shape.size)
     ):
+        count = SIZES[shape.shape]
+        numbers = f"{count} numbers" if count > 1 else "1 number"
         least = "above zero" if above else "not negative"
-        raise ModelError(
-            f"{label}: expected {SIZES[shape.shape]} numbers in `size` that are {least}, got {shape.size}"
-        )
+        raise ModelError(f"{label[:-1]}: expected {numbers} in `size` that are {least}, got {shape.size}")
     check_coefficients(f"Contacts: shape {shape.name!r}:", shape.friction, 3, shape.condim, shape.margin)
     if shape.shape == "hull":
         _table(f"{label} vertices", shape.vertices, 4, 3)

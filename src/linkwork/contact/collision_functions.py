@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -233,19 +234,21 @@ class Segments(CollisionFunction):
         s, d = self._apart(T)
         square = product(d, d)
         touching = square < MIN_SQUARE  # the segments meet: along what is across both
-        across = (
-            np.array([T.R[1, 2] + 0.0, -T.R[0, 2], 0.0], dtype=object)
-            if self.half and self.other_half
-            else np.zeros(3)
-        )
-        level = product(across, across)
-        parallel = level < MIN_SQUARE
-        fallback = across / sqrt(where(parallel, 1.0, level))
-        fallback = [where(parallel, e, x) for e, x in zip((1.0, 0.0, 0.0), fallback)]
+        fallback = self._across(T)
         distance = sqrt(where(touching, 1.0, square))
         n = [where(touching, e, x / distance) for e, x in zip(fallback, d)]
         gap = where(touching, 0.0, distance) - (self.radius + self.other_radius)
         return Nearest(gap, np.array([0.0, 0.0, s], dtype=object), self.radius + 0.5 * gap, axes_along(n))
+
+    def _across(self, T: Pose) -> Sequence[Any]:
+        """Return a unit vector across both segments."""
+        if not (self.half and self.other_half):
+            return list(axes_along(list(T.R[:, 2]))[1]) if self.half else [1.0, 0.0, 0.0]
+        across = np.array([T.R[1, 2] + 0.0, -T.R[0, 2], 0.0], dtype=object)
+        square = product(across, across)
+        parallel = square < MIN_SQUARE
+        across = across / sqrt(where(parallel, 1.0, square))
+        return [where(parallel, e, x) for e, x in zip((1.0, 0.0, 0.0), across)]
 
     def _apart(self, T: Pose) -> tuple[Any, np.ndarray]:
         """Return the nearest point along the first segment [m], and the vector to it from the other's."""
@@ -297,10 +300,10 @@ class Collision(ABC):
         """
 
     @abstractmethod
-    def witness(self, T: Pose) -> tuple[np.ndarray, Meeting]:
+    def witness(self, T: Pose, *, thorough: bool = False) -> tuple[np.ndarray, Meeting]:
         """Return the normal, from the second to the first, and the nearest points.
 
-        All are in the frame of the second shape.
+        All are in the frame of the second shape. `thorough`: deep overlaps are exact too, which takes longer.
         """
 
     def nearest(self, T: Pose) -> list[Nearest]:

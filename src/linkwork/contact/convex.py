@@ -16,9 +16,11 @@ import numpy as np
 from linkwork.compiler.ir.functions import sqrt, where
 from linkwork.contact.boxes import face
 from linkwork.contact.hull_faces import Face
-from linkwork.contact.manifold import Patch
+from linkwork.contact.manifold import Patch, negated
 from linkwork.spatial.constants import product
 
+SAME_CORNER_TOL = 1e-9  # relative to the size: points that are nearer are the same corner
+LEVEL_TOL = 1e-12  # squared sine of the angle to the axis: caps of cylinders look along nearer directions
 RIM_CORNERS = 8  # corners of the polygon that stands for a cap of a cylinder in manifolds
 TINY = 1e-30
 
@@ -43,6 +45,16 @@ class Convex(ABC):
     def size(self) -> float:
         """A length [m] that is typical of it, of its thinnest part."""
 
+    @property
+    def core_size(self) -> float:
+        """The same of the core."""
+        return self.size - self.rounding
+
+    @property
+    @abstractmethod
+    def spread(self) -> np.ndarray:
+        """A matrix (3, 3) whose eigenvalues are about the squared extents of the core [m²]."""
+
     @abstractmethod
     def support(self, d: np.ndarray) -> np.ndarray:
         """Return the point of the core that is farthest along d, (3,), which need not be a unit vector."""
@@ -66,6 +78,16 @@ class Convex(ABC):
         """Return faces and edges that face n; none for round shapes."""
         return []
 
+    def moving_support(self, anchor: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the support point along d on the smooth piece of the surface that a point belongs to, and
+        its derivative with respect to d, (3, 3). Corners do not move.
+        """
+        return anchor, np.zeros((3, 3))
+
+    def same_piece(self, a: np.ndarray, b: np.ndarray, d: np.ndarray) -> Any:
+        """Return whether support points for directions near d are on one smooth piece of the surface."""
+        return product(a - b, a - b) < (SAME_CORNER_TOL * self.size) ** 2
+
 
 @final
 @dataclass(frozen=True)
@@ -83,8 +105,18 @@ class Ball(Convex):
     def size(self) -> float:
         return self.radius
 
+    @property
+    def spread(self) -> np.ndarray:
+        return np.zeros((3, 3))
+
     def support(self, d: np.ndarray) -> np.ndarray:
         return np.zeros(3)
+
+    def moving_support(self, anchor: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(3), np.zeros((3, 3))
+
+    def same_piece(self, a: np.ndarray, b: np.ndarray, d: np.ndarray) -> Any:
+        return True
 
 
 X = (1.0, 0.0, 0.0)
@@ -113,6 +145,10 @@ class Capsule(Convex):
     def edges(self) -> Sequence[tuple[float, ...]]:
         return (Z,)
 
+    @property
+    def spread(self) -> np.ndarray:
+        return np.diag([0.0, 0.0, self.half**2])
+
     def support(self, d: np.ndarray) -> np.ndarray:
         return np.array([0.0, 0.0, where(d[2] < 0.0, -self.half, self.half)], dtype=object)
 
@@ -138,6 +174,10 @@ class Box(Convex):
     @property
     def edges(self) -> Sequence[tuple[float, ...]]:
         return X, Y, Z
+
+    @property
+    def spread(self) -> np.ndarray:
+        return np.diag(np.square(self.half))
 
     def support(self, d: np.ndarray) -> np.ndarray:
         return np.array([where(x < 0.0, -h, h) for x, h in zip(d, self.half)], dtype=object)
@@ -166,12 +206,39 @@ class Cylinder(Convex):
     def edges(self) -> Sequence[tuple[float, ...]]:
         return (Z,)
 
+    @property
+    def spread(self) -> np.ndarray:
+        return np.diag(np.square([self.across, self.across, self.half]))
+
     def support(self, d: np.ndarray) -> np.ndarray:
         x, y, z = d
         square = x * x + y * y
         level = square > 1e-28 * z * z
         scale = where(level, self.across / sqrt(where(level, square, 1.0)), 0.0)
         return np.array([scale * x, scale * y, where(z < 0.0, -self.half, self.half)], dtype=object)
+
+    def moving_support(self, anchor: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return a point of the rim, which moves with d; a point of a cap that looks along d stays."""
+        x, y, z = d
+        square = x * x + y * y
+        level = square < LEVEL_TOL * z * z
+        scale = where(level, 0.0, 1.0 / sqrt(where(level, 1.0, square)))
+        u = scale * x
+        v = scale * y
+        point = [
+            where(level, anchor[0], self.across * u),
+            where(level, anchor[1], self.across * v),
+            anchor[2],
+        ]
+        turn = self.across * scale
+        slope = [[turn * (v * v), -turn * (u * v), 0.0], [-turn * (u * v), turn * (u * u), 0.0], [0.0] * 3]
+        return np.array(point, dtype=object), np.array(slope, dtype=object)
+
+    def same_piece(self, a: np.ndarray, b: np.ndarray, d: np.ndarray) -> Any:
+        x, y, z = d
+        level = x * x + y * y < LEVEL_TOL * z * z
+        same_rim = a[2] * b[2] > 0.0
+        return (level & super().same_piece(a, b, d)) | (negated(level) & same_rim)
 
     def features(self, n: np.ndarray) -> list[Patch]:
         """Return a cap, as a polygon; or a straight line of the side."""
@@ -205,9 +272,23 @@ class Ellipsoid(Convex):
     def axes(self) -> Sequence[tuple[float, ...]]:
         return X, Y, Z
 
+    @property
+    def spread(self) -> np.ndarray:
+        return np.diag(np.square(self.radii))
+
     def support(self, d: np.ndarray) -> np.ndarray:
         scaled = np.array(self.radii) * d
         return np.array(self.radii) * scaled * (1.0 / sqrt(product(scaled, scaled) + TINY))
+
+    def moving_support(self, anchor: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        radii = np.array(self.radii)
+        scaled = radii * d
+        scale = 1.0 / sqrt(product(scaled, scaled) + TINY)
+        point = radii * scaled * scale
+        return point, scale * (np.diag(radii * radii) - np.outer(point, point))
+
+    def same_piece(self, a: np.ndarray, b: np.ndarray, d: np.ndarray) -> Any:
+        return True
 
 
 @final
@@ -232,8 +313,27 @@ class Hull(Convex):
         return [face.normal for face in self.faces]
 
     @property
+    def edges(self) -> Sequence[tuple[float, ...]]:
+        """Directions of edges, parallel ones once."""
+        result: list[np.ndarray] = []
+        for each in self.faces:
+            corners = np.array(each.corners)
+            for d in np.roll(corners, -1, axis=0) - corners:
+                length = np.linalg.norm(d)
+                if length > SAME_CORNER_TOL * self.size:
+                    d = d / length
+                    if all(np.linalg.norm(np.cross(d, e)) > SAME_CORNER_TOL for e in result):
+                        result.append(d)
+        return [tuple(d.tolist()) for d in result]
+
+    @property
     def cost(self) -> int:
         return len(self.vertices)
+
+    @property
+    def spread(self) -> np.ndarray:
+        vertices = np.array(self.vertices)
+        return 3.0 * vertices.T @ vertices / len(vertices)
 
     def support(self, d: np.ndarray) -> np.ndarray:
         result: Sequence[Any] = self.vertices[0]

@@ -72,7 +72,7 @@ def _witness(candidate: Candidate, kinematics: BodyKinematics) -> tuple[Any, ...
     """Return distance, nearest points and normal in the frame of the second body."""
     assert isinstance(candidate.law, PointOf)
     _, G, _, T = candidate.frames(kinematics)
-    n, result = candidate.law.collision.witness(T)
+    n, result = candidate.law.collision.witness(T, thorough=True)
     return result.gap, G.point(result.point), G.point(result.other_point), product(G.R, n)
 
 

@@ -17,7 +17,9 @@ from linkwork.spatial.constants import product
 
 MAX_STEPS = 48
 CONVERGED_TOL = 1e-13  # relative to the squared distance: how much nearer another point may be at the end
-FLAT_TOL = 1e-26  # squared area of a triangle that is none, relative to its edges
+FLAT_TOL = 1e-26  # squared height of a triangle that is none, relative to the edge that it is of
+
+LAST_MARGIN = 1e-10  # by how much nearer an edge must be that ends in no vertex
 
 Support = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -62,7 +64,8 @@ def _nearest(w: Vertex, others: list[Vertex], before: Vertex) -> Pick:
     square = product(d, d)
     s = minimum(maximum(-product(d, w.y) / where(square > 0.0, square, 1.0), 0.0), 1.0)
     q = w.y + s * d
-    best = Pick(product(q, q), s, 0.0, before, w)
+    along_last = Pick(product(q, q), s, 0.0, before, w)
+    best = Pick(product(w.y, w.y), 0.0, 0.0, w, w)
     e = [each.y - w.y for each in others]
     against = [-product(each, w.y) for each in e]
     squares = [product(each, each) for each in e]
@@ -72,17 +75,25 @@ def _nearest(w: Vertex, others: list[Vertex], before: Vertex) -> Pick:
         result = Pick(product(q, q), s, 0.0, each, w)
         best = _either(result.square < best.square, result, best)
     for i, j in ((0, 1), (1, 2), (2, 0)):
-        cross = product(e[i], e[j])
-        area = squares[i] * squares[j] - cross * cross
-        usable = area > FLAT_TOL * squares[i] * squares[j]
-        scale = 1.0 / where(usable, area, 1.0)
-        s = (against[i] * squares[j] - against[j] * cross) * scale
-        t = (against[j] * squares[i] - against[i] * cross) * scale
+        # by the part of one edge that is across the other: thin triangles keep their digits
+        share = product(e[i], e[j]) / where(squares[i] > 0.0, squares[i], 1.0)
+        across = e[j] - share * e[i]
+        height = product(across, across)
+        usable = (height > FLAT_TOL * squares[j]) & (squares[i] > 0.0)
+        t = -product(across, w.y) / where(usable, height, 1.0)
+        s = against[i] / where(usable, squares[i], 1.0) - t * share
         q = w.y + s * e[i] + t * e[j]
         result = Pick(product(q, q), s, t, others[i], others[j])
         inside = usable & (s > 0.0) & (t > 0.0) & (s + t < 1.0)
         best = _either(inside & (result.square < best.square), result, best)
-    return best
+    return _either(along_last.square < (1.0 - LAST_MARGIN) * best.square, along_last, best)
+
+
+class Simplex(NamedTuple):
+    """Up to three points of the difference of two sets, whose mean by `weights` is nearest to the origin."""
+
+    vertices: tuple[Vertex, Vertex, Vertex]
+    weights: tuple[Any, Any, Any]
 
 
 def nearest_points(support: Support, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -92,6 +103,21 @@ def nearest_points(support: Support, start: np.ndarray) -> tuple[np.ndarray, np.
     `support` gives for a direction d the point of the difference that is farthest along it, and the point of
     the first set that it is made of; `start` is a direction from the second set to the first.
     """
+    last = _search(support, start, weighted=False)
+    return last[:3], last[3:6]
+
+
+def nearest_simplex(support: Support, start: np.ndarray) -> tuple[np.ndarray, Simplex]:
+    """Return the point of the difference of two sets that is nearest to the origin, and the points of the
+    difference around it.
+    """
+    last = _search(support, start, weighted=True)
+    vertices = tuple(Vertex(last[k : k + 3], last[k + 3 : k + 6]) for k in (6, 12, 18))
+    s, t = last[24:]
+    return last[:3], Simplex(vertices, (1.0 - s - t, s, t))  # type: ignore[arg-type]
+
+
+def _search(support: Support, start: np.ndarray, *, weighted: bool) -> np.ndarray:
     y, first_point = support(-start)
 
     def step(state: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -113,9 +139,11 @@ def nearest_points(support: Support, start: np.ndarray) -> tuple[np.ndarray, np.
             *result.first.own,
             *result.second.y,
             *result.second.own,
+            *((result.s, result.t) if weighted else ()),
         ]
         return np.array([where(better, a, b) for a, b in zip(after, state)], dtype=object), better
 
-    first = np.array([*y, *first_point, *y, *first_point, *y, *first_point, *y, *first_point], dtype=object)
-    last = loop(step, first, limit=MAX_STEPS)
-    return last[:3], last[3:6]
+    first = [*y, *first_point, *y, *first_point, *y, *first_point, *y, *first_point]
+    first += [0.0, 0.0] if weighted else []
+    last: np.ndarray = loop(step, np.array(first, dtype=object), limit=MAX_STEPS)
+    return last

@@ -8,20 +8,25 @@ where they overlap, minus the length of the shortest translation that parts them
 First the best of some directions is taken: normals of faces, directions across edges, and that between the
 centres. Then the first shape is moved along this until the shapes are a little apart, the nearest points are
 found there, and their direction is the next one. The distance grows in each such pass, and it is the largest
-one nearby where the direction repeats. Where shapes overlap deeply, this is done from three directions.
+one nearby where the direction repeats. Where shapes overlap deeply, this is done from three directions, and
+for distances from directions all around. At last Newton's method solves for the normal and the nearest points
+of the features found (`active_features`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product as combinations
 from typing import Any, final
 
 import numpy as np
 
-from linkwork.compiler.ir.functions import loop, maximum, minimum, sqrt, where
+from linkwork.compiler.ir.functions import absolute, exponent, loop, maximum, minimum, sqrt, where
+from linkwork.contact.active_features import ActiveFeatures, NearestPoints, SupportPair
 from linkwork.contact.collision_functions import Collision
-from linkwork.contact.convex import Convex, unit
-from linkwork.contact.gjk import nearest_points
+from linkwork.contact.convex import TINY, Convex, unit
+from linkwork.contact.gjk import nearest_simplex
 from linkwork.contact.manifold import Meeting, Patch, manifold
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
@@ -31,11 +36,22 @@ START_DIRECTIONS = 3  # directions from which deep overlaps are searched
 DEEP_OVERLAP = 1e-2  # relative to the size of the smaller shape: overlaps of more than this are deep
 # relative to the size of the smaller shape: how far the shapes are parted to find their nearest points
 PASS_SEPARATION = 3e-3
+LEAST_CORE_RATIO = 0.05  # of the size of the larger core, for the same
+SAMPLED_STARTS = 16  # two in each octant, where shapes overlap deeply
+SAMPLES = 24  # directions in each octant, of which the best is a start
+LEAST_SPREAD = 1e-6  # of the extents, squared and relative to their sum
+PLASTIC_STEPS = (0.7548776662466927, 0.5698402909980532)  # of Roberts' sequence R2
+SINGLE_PASS_SEPARATION = 5e-2  # the same in single precision
 MAX_START_COST = 300  # operations, in tens, for directions of one shape's faces
+MAX_EDGE_COST = 600  # the same for directions across edges of both shapes
 # the largest ratio of successive changes of the normal by which the next ones are foreseen
 MAX_EXTRAPOLATION = 0.9
 CONVERGED_CHANGE = 1e-18  # squared change of the normal by the last pass
+TIE_CHANGE = 1e-4  # squared change of the normal between directions that count as the same
 ROUNDING_TOL = 1e-9  # relative to the size: distances that differ by less are the same
+DOUBLE_TOL = 1e-12  # relative to the size: how much worse Newton's solution may be than where it began
+SINGLE_TOL = 1e-5  # the same in single precision
+SINGLE_ROUNDING_TOL = 1e-6  # the same in single precision
 IMPROVEMENT_MARGIN = 1e-9  # relative to the size: by so much a direction must be better than those before
 
 
@@ -56,6 +72,12 @@ class ConvexPair(Collision):
         """The size of the smaller shape [m]."""
         return min(x for x in (self.one.size, self.other.size) if x > 0.0)
 
+    @property
+    def core_scale(self) -> float:
+        """The size of the smaller core [m] that is no point, and at least a part of the larger one's."""
+        small, large = sorted((self.one.core_size, self.other.core_size))
+        return max(small, LEAST_CORE_RATIO * large) if small else large
+
     def meetings(self, T: Pose) -> tuple[np.ndarray, list[Meeting]]:
         n, witness = self.witness(T)
         r = self.one.rounding
@@ -65,51 +87,128 @@ class ConvexPair(Collision):
         others = [Patch(each.vertices + s * n, each.present) for each in self.other.features(n)]
         return manifold(n, patches, others, witness, self.scale, count=self.size)
 
-    def witness(self, T: Pose) -> tuple[np.ndarray, Meeting]:
+    def witness(self, T: Pose, *, thorough: bool = False) -> tuple[np.ndarray, Meeting]:
         """Return the normal, from the second shape to the first, and the nearest points, in the frame of the
-        second shape.
+        second shape. `thorough`: deep overlaps are searched from directions all around.
         """
-        starts = self._starts(T)
-        deep = -DEEP_OVERLAP * self.scale
-
-        def tried(state: np.ndarray) -> tuple[np.ndarray, Any]:
-            """Return the next start, and the largest distance so far with its normal and points."""
-            k = state[0]
-            known = state[1:]
-            start = np.array(starts[0], dtype=object)
-            for i, other in enumerate(starts[1:], 1):
-                start = np.array([where(k == float(i), x, y) for x, y in zip(other, start)], dtype=object)
-            result = self._ascent(T, start)
-            better = (result[3] > known[3]) | (k < 0.5)
-            best = [where(better, x, y) for x, y in zip(result, known)]
-            return np.array([k + 1.0, *best], dtype=object), (best[3] < deep) & (k < len(starts) - 1.5)
-
-        last = loop(tried, np.zeros(11, dtype=object), limit=len(starts))[1:]
-        n = last[:3]
-        gap = last[3]
-        a = last[4:7]
-        b = last[7:10]
+        state = self._search(T, thorough=thorough)
+        n = state[:3]
+        pairs = [SupportPair(state[k : k + 3], state[k + 3 : k + 6]) for k in (4, 10, 16)]
+        weights = (1.0 - state[22] - state[23], state[22], state[23])
+        features = ActiveFeatures.of(self.one, self.other, T, n, pairs, weights)
+        rough = _means(T, n, pairs, weights)
+        fine = features.solve(n)
+        along = self._along(T, n)
+        fine_along = self._along(T, fine.n)
+        slack = _tolerance(T) * self.scale
+        sound = (absolute(fine.gap - fine_along) <= slack) & (fine_along >= along - slack)
+        inside = sound & (fine.miss <= rough.miss + slack * slack)
+        for weight in fine.weights:
+            inside = inside & (weight > -_tolerance(T))
+        n = np.array([where(sound, x, y) for x, y in zip(fine.n, n)], dtype=object)
+        a, b = (
+            np.array([where(inside, x, y) for x, y in zip(one, other)], dtype=object)
+            for one, other in zip(fine[1:3], rough[1:3])
+        )
+        exact = absolute(rough.gap - along) <= ROUNDING_TOL * self.scale  # this one has derivatives
+        gap = where(sound, fine.gap, where(exact, rough.gap, along))
         r = self.one.rounding
         s = self.other.rounding
         gap = gap - (r + s) if r + s else gap
         return n, Meeting(gap, a - r * n if r else a, b + s * n if s else b)
 
-    def _ascent(self, T: Pose, start: np.ndarray) -> np.ndarray:
-        """Return normal, distance and nearest points of the cores, (10,), from a direction (and more numbers)
-        to begin with.
+    def _search(self, T: Pose, *, thorough: bool) -> np.ndarray:
+        """Return normal, distance and features of the nearest points, (24,), without derivatives."""
+        starts = self._starts(T, thorough=thorough)
+        deep = -DEEP_OVERLAP * self.scale
+        count = len(starts) + (SAMPLED_STARTS if thorough else 0)
+
+        def tried(state: np.ndarray) -> tuple[np.ndarray, Any]:
+            """Return the next start, and the largest distance so far with its normal and features."""
+            k = state[2]
+            known = state[3:]
+            start = np.array(starts[0], dtype=object)
+            for i, other in enumerate(starts[1:], 1):
+                start = np.array([where(k == float(i), x, y) for x, y in zip(other, start)], dtype=object)
+            if thorough:
+                sampled = self._sampled(T, k - float(len(starts)))
+                around = k > len(starts) - 0.5
+                start = np.array([where(around, x, y) for x, y in zip(sampled, start)], dtype=object)
+            result = self._ascent(T, start)
+            better = (result[3] > known[3]) | (k < 0.5)
+            best = [where(better, x, y) for x, y in zip(result, known)]
+            return np.array([*state[:2], k + 1.0, *best], dtype=object), (best[3] < deep) & (k < count - 1.5)
+
+        # as if by Newton's method for a number that is zero: so nothing else has derivatives
+        last: np.ndarray = loop(tried, np.zeros(27, dtype=object), limit=count, newton=1)
+        return last[3:]
+
+    def _sampled(self, T: Pose, octant: Any) -> np.ndarray:
+        """Return the best of some directions in an octant, by number (from 8 on: others), with the distance
+        along it, (4,).
         """
+        L = self._spread(T)
+        again = octant > 7.5
+        signs = []
+        rest = octant - where(again, 8.0, 0.0)
+        for value in (4.0, 2.0, 1.0):
+            upper = rest > value - 0.5
+            signs.append(where(upper, -1.0, 1.0))
+            rest = rest - where(upper, value, 0.0)
+
+        def sample(state: np.ndarray) -> tuple[np.ndarray, Any]:
+            """Return the next point of Roberts' sequence in a triangle, and the best direction so far."""
+            x, y = state[4:6]
+            folded = x + y > 1.0
+            u = where(folded, 1.0 - x, x)
+            w = where(folded, 1.0 - y, y)
+            sphere = unit(np.array([a * b for a, b in zip(signs, (u, w, 1.0 - u - w))], dtype=object))
+            n = unit(_solved(L, sphere))
+            result = self._along(T, n)
+            better = result > state[3]
+            best = [where(better, a, b) for a, b in zip([*n, result], state)]
+            following = [a + b for a, b in zip((x, y), PLASTIC_STEPS)]
+            following = [where(a >= 1.0, a - 1.0, a) for a in following]
+            return np.array([*best, *following, state[6] + 1.0], dtype=object), state[6] < SAMPLES - 1.5
+
+        offset = where(again, 0.25, 0.5)
+        first = np.array([0.0, 0.0, 1.0, -1e30, offset, offset, 0.0], dtype=object)
+        result: np.ndarray = loop(sample, first, limit=SAMPLES)
+        return result[:4]
+
+    def _spread(self, T: Pose) -> np.ndarray:
+        """Return the Cholesky factor L of a matrix with about the extents of the difference of the cores.
+
+        Of directions L^-T u, with u all around, many are those along which this is thin.
+        """
+        own = self.one.spread
+        Q = product(product(T.R, own), T.R.T) + self.other.spread
+        Q = Q + LEAST_SPREAD * (float(np.trace(own)) + float(np.trace(self.other.spread))) * np.eye(3)
+        L = np.zeros((3, 3), dtype=object)
+        for i in range(3):
+            for j in range(i + 1):
+                rest = Q[i, j] - product(L[i, :j], L[j, :j]) if j else Q[i, j]
+                L[i, j] = sqrt(maximum(rest, TINY)) if i == j else rest / L[j, j]
+        return L
+
+    def _ascent(self, T: Pose, start: np.ndarray) -> np.ndarray:
+        """Return normal, distance and features of the nearest points of the cores, (24,), from a direction
+        (and more numbers) to begin with.
+        """
+        rounding = _by_precision(T, ROUNDING_TOL, SINGLE_ROUNDING_TOL)
+        apart = _by_precision(T, PASS_SEPARATION, SINGLE_PASS_SEPARATION)
 
         def ascend(state: np.ndarray) -> tuple[np.ndarray, Any]:
             n = state[:3]
             before = state[3]
-            moved = maximum(PASS_SEPARATION * self.scale - before, 0.0)
-            y, first_point = nearest_points(lambda d: self._difference(T, d, moved * n), n)
+            moved = maximum(apart * self.core_scale - before, 0.0)
+            y, simplex = nearest_simplex(lambda d: self._difference(T, d, moved * n), n)
             after = unit(y)
             result = self._along(T, after)
-            better = result >= before - ROUNDING_TOL * self.scale
+            better = result >= before - rounding * self.scale
             change = after - n
             square = product(change, change)
-            last = state[11]
+            last = state[25]
             ratio = sqrt(
                 minimum(square / where(last > 0.0, last, 1.0), MAX_EXTRAPOLATION * MAX_EXTRAPOLATION)
             )
@@ -118,19 +217,23 @@ class ConvexPair(Collision):
             ahead = farther > result
             after = np.array([where(ahead, a, b) for a, b in zip(further, after)], dtype=object)
             result = where(ahead, farther, result)
-            again = better & (square > CONVERGED_CHANGE) & (moved > 0.0)
-            first = state[10] < 0.5  # of directions that are as good the nearest points are still to be taken
-            points = [*(first_point - moved * n), *(first_point - y), 1.0, square]
-            higher = (result > before) | first
-            direction = [where(higher, a, b) for a, b in zip([*after, result], state[:4])]
+            # of directions that are as good, only those nearby: else features of another one would be taken
+            taken = (result > before) | (better & (square < TIE_CHANGE))
+            again = taken & (square > CONVERGED_CHANGE) & (moved > 0.0)
+            first = state[24] < 0.5  # of directions that are as good the nearest points are still to be taken
+            features: list[Any] = []
+            for vertex in simplex.vertices:
+                features += [*product(vertex.own - moved * n - T.p, T.R), *(vertex.own - vertex.y)]
+            features += [*simplex.weights[1:], 1.0, square]
+            direction = [where(taken, a, b) for a, b in zip([*after, result], state[:4])]
             return np.array(
-                [*direction, *(where(better | first, a, b) for a, b in zip(points, state[4:]))]
+                [*direction, *(where(taken | first, a, b) for a, b in zip(features, state[4:]))]
             ), again
 
         result: np.ndarray = loop(
-            ascend, np.array([*start[:3], self._along(T, start[:3]), *np.zeros(8)]), limit=MAX_PASSES
+            ascend, np.array([*start[:3], self._along(T, start[:3]), *np.zeros(22)]), limit=MAX_PASSES
         )
-        return result[:10]
+        return result[:24]
 
     def _difference(self, T: Pose, d: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the farthest point along d of the first core, moved by a shift, less the second; and the
@@ -144,7 +247,7 @@ class ConvexPair(Collision):
         first_distance = product(n, T.p) + product(product(n, T.R), self.one.support(-product(n, T.R)))
         return first_distance - product(n, self.other.support(n))
 
-    def _starts(self, T: Pose) -> list[list[Any]]:
+    def _starts(self, T: Pose, *, thorough: bool) -> list[list[Any]]:
         """Return the best of some directions, and the distances along them, (4,) each, the best one first."""
         none = [0.0, 0.0, 1.0, -1e30]
         best = [none] * START_DIRECTIONS
@@ -156,10 +259,10 @@ class ConvexPair(Collision):
         ]
         own_axes = self.one.axes[: MAX_START_COST // self.other.cost]
         tried += [(-product(T.R, np.array(n)), not self.one.symmetric) for n in own_axes]
+        edges = list(combinations(self.one.edges, self.other.edges)) if thorough or symmetric else []
         tried += [
             (unit(np.cross(product(T.R, np.array(d)), e)), False)
-            for d in self.one.edges
-            for e in self.other.edges
+            for d, e in edges[: MAX_EDGE_COST // (self.one.cost + self.other.cost)]
         ]
         for n, signed in tried:
             if signed:
@@ -175,3 +278,29 @@ class ConvexPair(Collision):
                     best[k] = [where(better, x, y) for x, y in zip(candidate, known)]
                     candidate = [where(better, y, x) for x, y in zip(candidate, known)]
         return best
+
+
+def _means(
+    T: Pose, n: np.ndarray, pairs: Sequence[SupportPair], weights: tuple[Any, Any, Any]
+) -> NearestPoints:
+    """Return the means of support points, which stay in place on the shapes."""
+    own = sum(weight * pair.own for weight, pair in zip(weights, pairs))
+    other = sum(weight * pair.other for weight, pair in zip(weights, pairs))
+    return NearestPoints(n, T.p + product(T.R, own), other, weights)
+
+
+def _tolerance(T: Pose) -> Any:
+    """Return by how much numbers that are the same may differ, in the precision in which a program runs."""
+    return _by_precision(T, DOUBLE_TOL, SINGLE_TOL)
+
+
+def _by_precision(T: Pose, double: float, single: float) -> Any:
+    lowest = exponent(minimum(absolute(T.p[0]), 0.0))  # of zero: -1023 or -127
+    return where(lowest < -500.0, double, single)
+
+
+def _solved(L: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Return L^-T u."""
+    z = u[2] / L[2, 2]
+    y = (u[1] - L[2, 1] * z) / L[1, 1]
+    return np.array([(u[0] - L[1, 0] * y - L[2, 0] * z) / L[0, 0], y, z], dtype=object)

@@ -53,12 +53,13 @@ def distance(model: Model, q: Any, *, pairs: Any = None) -> tuple[Any, Any, Any,
 
     Notes
     -----
-    Distances are exact to 1e-9 of the size of the shapes, to 1e-7 with cylinders and ellipsoids. Where shapes
-    other than two boxes, or spheres and capsules, overlap by more than some percent of their size, a shorter
-    translation may exist. The distance to a height field is that to the plane of the triangle below or above
-    a point of the shape.
+    Distances are exact to 1e-9 of the size of the shapes, to 1e-7 with cylinders and ellipsoids; in single
+    precision to 1e-4. Where a hull overlaps another shape by more than some percent of their size, a shorter
+    translation exists in less than one of 100 poses. The distance to a height field is that to the plane of
+    the triangle below or above a point of the shape.
 
-    `jacobian` and `jvp` differentiate all results where the nearest points are unique.
+    `jacobian`, `jvp` and `vjp` differentiate all results where the nearest points are unique, and the
+    distance also where only the normal is.
 
     Examples
     --------
