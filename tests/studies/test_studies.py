@@ -465,6 +465,20 @@ def test_functions_that_cannot_be_pickled_are_one_error() -> None:
         study.run(executor="processes", progress=False)
 
 
+def test_stiffness_of_joints_without_springs_is_refused() -> None:
+    """It would have no effect: kernels leave it out, and `with_parameters` refuses it."""
+    model = lw.robots.quadruped()
+    joint = model.joints[1].name
+    for name, accepted in (("stiffness", False), (f"stiffness@{joint}", True)):
+        sampler = studies.Random({name: studies.Uniform(1.0, 2.0)})
+        study = lw.Study(model, sampler, studies.RolloutTask(DT, 1), samples=3, outputs={"q": "q"})
+        if accepted:
+            assert study.evaluate(0, 3).outputs["q"].shape == (3, model.nq) and study.sample(0).model
+        else:
+            with pytest.raises(lw.StudyError, match=r"stiffness: expected 0 .* in sample 0"):
+                study.evaluate(0, 3)
+
+
 def test_functions_of_scripts_need_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pickle itself names them, and the other process has another script."""
 

@@ -34,14 +34,15 @@ MOVES_LOOPS = ("placement", "ratio", "loop_placement")
 
 
 class Quantity(NamedTuple):
-    """A varied quantity of one model: its shape, its own value where it has one, and whether it is a
-    parameter.
+    """A varied quantity of one model: its shape, its own value where it has one, whether it is a parameter,
+    its minimum, and which components must be zero (None: no component).
     """
 
     shape: tuple[int, ...]
     nominal: np.ndarray | None
     is_parameter: bool = False
     minimum: float = -np.inf
+    zero: np.ndarray | None = None
 
 
 def describe_quantity(model: Model, name: str, task: Any, given_shape: tuple[int, ...] | None) -> Quantity:
@@ -83,7 +84,16 @@ def _describe(model: Model, name: str, task: Any, given_shape: tuple[int, ...] |
         )
     least = parameters.KINDS[kind].minimum
     value = parameters.value_of(model, name).astype(float)
-    return Quantity(parameters.shape_of(model, name), value, True, least)
+    return Quantity(parameters.shape_of(model, name), value, True, least, _without_springs(model, name))
+
+
+def _without_springs(model: Model, name: str) -> np.ndarray | None:
+    """Return which components are stiffnesses of joints that can have no springs, such as free joints."""
+    if name.partition("@")[0] != "stiffness":
+        return None
+    springs = [joint.kind.springs != "none" for joint in model.joints for _ in range(joint.nv)]
+    without: np.ndarray = ~np.array(springs)[parameters.entries_of(model, name)]
+    return without if without.any() else None
 
 
 def _state(model: Model, name: str, task: Any, given_shape: tuple[int, ...] | None) -> Quantity:
@@ -215,6 +225,10 @@ def check_values(
             k = int(np.argmax((flat < least).any(axis=1)))
             message = f"expected numbers >= {least:g}, got {flat[k].min():g} in sample {index[k]}"
             invalid.append((int(index[k]), f"sampler: {name}: {message}"))
+        elif (zero := described[name].zero) is not None and flat[:, zero].any():
+            k = int(np.argmax(flat[:, zero].any(axis=1)))
+            message = f"expected 0 at joints that can have no springs, got {array[k].tolist()}"
+            invalid.append((int(index[k]), f"sampler: {name}: {message} in sample {index[k]}"))
         checked[name] = array
     if invalid:
         raise StudyError(min(invalid)[1])

@@ -32,6 +32,8 @@ def draws_on_device(study: Study) -> bool:
         return False
     described = study.space.described[0]
     for name in study.sampler.names:
+        if described[name].zero is not None:
+            return False
         if name in WHOLE_STATES:
             if len(described[name].shape) != 1:
                 return False
