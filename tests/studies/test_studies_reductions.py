@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import linkwork as lw
 from linkwork import studies
 from linkwork.studies.accumulate import BLOCK, MergeTree, block_size, sum_blocks, tree_nodes
-from linkwork.studies.chunks import Rows, summarize
 from linkwork.studies.encoding import decode_nodes, encode_nodes
+from linkwork.studies.rows import Rows, summarize
 
 SAMPLES = 9000
 

@@ -16,7 +16,7 @@ from linkwork.studies.encoding import Nodes, decode_nodes, encode_nodes
 from linkwork.studies.packages import import_optional
 
 if TYPE_CHECKING:
-    from linkwork.studies.chunks import Rows
+    from linkwork.studies.rows import Rows
     from linkwork.studies.study import Study
 
 SEPARATE_COLUMNS = 64  # components of a value that become columns; more become a list

@@ -9,9 +9,9 @@ import numpy as np
 
 from linkwork.model import Model
 from linkwork.simulation.status import Status
-from linkwork.studies import chunks
 from linkwork.studies.outputs import evaluate_outputs
 from linkwork.studies.quantities import COEFFICIENTS, arguments_of, check_values
+from linkwork.studies.rows import compute_batch, model_numbers
 
 if TYPE_CHECKING:
     from linkwork.studies.study import Study
@@ -53,7 +53,7 @@ class Sample:
         drawn = study.sampler.draw(study.space, index, 1)
         number = 0
         if len(study.models) > 1:
-            number = int(chunks.model_numbers(study, np.array([index]), drawn)[0])
+            number = int(model_numbers(study, np.array([index]), drawn)[0])
         model = study.models[number]
         assigned = study.sampler.assign(study.space, number, drawn)
         values = check_values(study.sampler.names, assigned, study.space.described[number], np.array([index]))
@@ -111,7 +111,7 @@ class Sample:
 
     def _batch(self, record_every: int | None) -> Any:
         drawn = self.study.sampler.draw(self.study.space, self.index, 1)
-        return chunks.compute_batch(self.study, self.number, np.array([self.index]), drawn, record_every)
+        return compute_batch(self.study, self.number, np.array([self.index]), drawn, record_every)
 
     def film(self, path: Any, *, frames: int = 100, **options: Any) -> Any:
         """Write a film of the sample's rollout; see `linkwork.visualization.film`."""

@@ -16,13 +16,13 @@ from linkwork.functions.engine.model_function import ModelFunction
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.simulation.status import Status
-from linkwork.studies import chunks, fingerprint
+from linkwork.studies import fingerprint
 from linkwork.studies.accumulate import block_size
-from linkwork.studies.chunks import Rows
 from linkwork.studies.outputs import check_outputs
 from linkwork.studies.quantities import Quantity, describe_quantity
 from linkwork.studies.reductions.base import Reduction
 from linkwork.studies.result import StudyResult
+from linkwork.studies.rows import Rows, StatusCounts, compute_rows
 from linkwork.studies.sample import Sample
 from linkwork.studies.samplers import Sampler, Space
 from linkwork.studies.tasks import FunctionTask, Task
@@ -156,8 +156,8 @@ class Study:
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of outputs, from a few samples; StudyError where an output depends on other rows."""
         count = min(PROBED * len(self.models), self.samples)
-        together = chunks.compute_rows(self, 0, count)
-        alone = chunks.compute_rows(self, count - 1, count)
+        together = compute_rows(self, 0, count)
+        alone = compute_rows(self, count - 1, count)
         for name, x in together.outputs.items():
             if not np.array_equal(x[-1:], alone.outputs[name], equal_nan=True):
                 raise StudyError(
@@ -183,7 +183,7 @@ class Study:
         _ = self._shapes
         for reduction in self.reductions.values():
             reduction.check(self)
-        result = {each.key: each for each in (chunks.StatusCounts(), *self.reductions.values())}
+        result = {each.key: each for each in (StatusCounts(), *self.reductions.values())}
         return tuple(result.values())
 
     @cached_property
@@ -340,7 +340,7 @@ class Study:
         last = _checked_integer("evaluate: last", last, first + 1)
         if last > self.samples:
             raise StudyError(f"study: evaluate: expected at most {self.samples} samples, got last={last}")
-        return chunks.compute_rows(self, first, last)
+        return compute_rows(self, first, last)
 
 
 def _checked_models(model: Any) -> tuple[Model, ...]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from linkwork.compiler.runtime.cuda.device_arrays import DeviceArray, DeviceScope
 from linkwork.simulation.status import has_status
-from linkwork.studies import chunks
 from linkwork.studies.accumulate import BLOCK, State, tree_nodes
 from linkwork.studies.cuda.sampling import DeviceDraws, draws_on_device
 from linkwork.studies.cuda.summaries import DeviceOutput, summarizes_on_device
 from linkwork.studies.encoding import Nodes
 from linkwork.studies.outputs import Batch, check_shapes, evaluate_outputs
 from linkwork.studies.reductions import Reduction
+from linkwork.studies.rows import Rows, StatusCounts, compute_batch, run_batch, summarize
 
 if TYPE_CHECKING:
     from linkwork.studies.study import Study
@@ -29,10 +29,10 @@ def compute_on_device(study: Study, first: int, last: int) -> tuple[Nodes, np.nd
         drawn = None
         if draws_on_device(study):
             drawn = DeviceDraws(study, scope, first, rows)
-            batch = chunks.run_batch(study, 0, range(first, last), drawn.values, scope)
+            batch = run_batch(study, 0, range(first, last), drawn.values, scope)
         else:
             values = study.sampler.draw(study.space, first, rows)
-            batch = chunks.compute_batch(study, 0, np.arange(first, last), values, scope=scope)
+            batch = compute_batch(study, 0, np.arange(first, last), values, scope=scope)
         outputs = evaluate_outputs(study.outputs, batch, _device_outputs(study))
         check_shapes(study, outputs, first, last)
         if drawn is not None:
@@ -52,7 +52,7 @@ def compute_on_device(study: Study, first: int, last: int) -> tuple[Nodes, np.nd
             for each in study.summaries:
                 if _is_on_device(each, places):
                     states.append(places[each.outputs[0]].summarize(each, part))
-                elif isinstance(each, chunks.StatusCounts):
+                elif isinstance(each, StatusCounts):
                     states.append(each.counts(batch.status[slice(*part)]))
                 else:
                     states.append(states_of_host[k][id(each)])
@@ -67,15 +67,15 @@ def _host_states(
     summaries = [
         each
         for each in study.summaries
-        if not isinstance(each, chunks.StatusCounts) and not _is_on_device(each, places)
+        if not isinstance(each, StatusCounts) and not _is_on_device(each, places)
     ]
     if not summaries:
         return []
     rows = len(batch.status)
     on_host = {name: x for name, x in outputs.items() if name not in places}
     index = np.arange(first, first + rows)
-    values = chunks.Rows(index, np.zeros(rows, np.int64), batch.status, batch.steps, {}, on_host)
-    nodes = chunks.summarize(study, values, summaries)
+    values = Rows(index, np.zeros(rows, np.int64), batch.status, batch.steps, {}, on_host)
+    nodes = summarize(study, values, summaries)
     return [dict(zip(map(id, summaries), states, strict=True)) for _, _, states in nodes]
 
 
