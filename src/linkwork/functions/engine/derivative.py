@@ -13,6 +13,7 @@ from linkwork.errors import LinkworkError
 from linkwork.functions.engine.array_labels import ArrayLabels, derivative_array_labels
 from linkwork.functions.engine.call_arguments import has_symbols, resolve_device
 from linkwork.functions.engine.derivative_program import DerivativeProgram
+from linkwork.functions.engine.ignored_stiffness import raise_if_ignored
 from linkwork.functions.engine.model_function import KernelKey
 
 
@@ -101,6 +102,8 @@ class Derivative(DerivativeProgram):
             program = self.traced
             results = call_in_trace(program, *self._in_order(program, args, named))
             return results[0] if len(results) == 1 else tuple(results)
+        if self.kernel_inputs.parameters:
+            raise_if_ignored(self.function.__name__, self.model, self._parameters_of(args, named))
         if device == "cpu":
             args, named = self._checked(args, named)
         return self.kernel(target=device, dtype=dtype)(*args, **named, **kernel_options)
@@ -114,12 +117,16 @@ class Derivative(DerivativeProgram):
         arrays = dict(zip(names, args)) | {name: named[name] for name in names if name in named}
         if check is None or set(arrays) != set(names):  # the kernel names what is missing
             return args, named
-        words = {name: self._input_names[name] for name in self.kernel_inputs.parameters}
-        parameters = dict(zip(words, args[len(names) :]))
-        parameters |= {name: named[word] for name, word in words.items() if word in named}
-        check(self.model, arrays, self.settings, parameters)
+        check(self.model, arrays, self.settings, self._parameters_of(args, named))
         checked = [arrays[name] for name in names[: len(args)]]
         return (*checked, *args[len(names) :]), {name: arrays.get(name, x) for name, x in named.items()}
+
+    def _parameters_of(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a call by name."""
+        words = {name: self._input_names[name] for name in self.kernel_inputs.parameters}
+        first = len(self.function.required) + len(self.kernel_inputs.optional)
+        by_place = dict(zip(words, args[first:]))
+        return by_place | {name: named[word] for name, word in words.items() if word in named}
 
     def _in_order(self, program: Program, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         """Return the arrays of a call within a trace in the order of the program's inputs."""
