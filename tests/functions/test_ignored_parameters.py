@@ -16,14 +16,10 @@ from linkwork.model.parameters import input_names
 from product_models import CASES, case, states
 
 NOT_IN_MOTION = ("friction", "frame_placement", "loop_placement")  # dry friction, sensors, and loop equations
-OF_LOOPS = (
-    "loop_placement",
-    "ratio",
-)  # of constrained loops they change the equations, not the spanning tree
 
 
-def springless_entries(model: lw.Model) -> list[int]:
-    return [j.v_start + i for j in model.joints if j.kind.springs == "none" for i in range(j.nv)]
+def entries_of_springs(model: lw.Model, word: str) -> list[int]:
+    return [j.v_start + i for j in model.joints if j.kind.springs == word for i in range(j.nv)]
 
 
 def without_effect(model: lw.Model, kind: str, k: int) -> bool:
@@ -57,8 +53,11 @@ def test_parameters_act_or_are_refused(name: str) -> None:
         expected = lw.inverse_dynamics(model, q, v, a, parameters={kind: x})
         for k in range(1 if kind == "gravity" else len(x)):
             y = changed(kind, x, k)
-            if kind == "stiffness" and k in springless_entries(model):
+            if kind == "stiffness" and k in entries_of_springs(model, "none"):
                 with pytest.raises(ModelError, match="stiffness"):
+                    lw.inverse_dynamics(model, q, v, a, parameters={kind: y})
+            elif kind == "stiffness" and k in entries_of_springs(model, "equal"):
+                with pytest.raises(ModelError, match="expected equal numbers"):
                     lw.inverse_dynamics(model, q, v, a, parameters={kind: y})
             elif not without_effect(model, kind, k):
                 found = lw.inverse_dynamics(model, q, v, a, parameters={kind: y})
@@ -102,6 +101,22 @@ def test_no_function_takes_stiffness_of_joints_without_springs(call: str, name: 
     whole[joint.v_start] = 2.0
     for wrong in ({word: rows}, {word: rows[1]}, {"stiffness": whole}):
         with pytest.raises(
-            ModelError, match=f"{next(iter(wrong))!r}: expected 0 at joint {joint.name!r}, got 2"
+            ModelError, match=f"{next(iter(wrong))!r}: expected 0 at joint {joint.name!r}, got "
         ):
             function(model, q, v, wrong)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_springs_of_spherical_joints_have_a_potential(call: str) -> None:
+    """Different numbers for its axes would not conserve energy: functions refuse them as models do."""
+    model = case("tree").model
+    q, v = (x[0] for x in states(model, np.random.default_rng(7), 1))
+    joint = next(j for j in model.joints if type(j.kind).__name__ == "Spherical")
+    word = f"stiffness@{joint.name}"
+    CALLS[call](model, q, v, {word: np.array([[2.0] * 3, [5.0] * 3])})
+    assert model.with_parameters({word: [2.0] * 3}).joint(joint.name).stiffness == (2.0,) * 3
+    for wrong in ([2.0, 2.0, 3.0], [2.0, 0.0, 0.0]):
+        with pytest.raises(ModelError, match=f"expected equal numbers at joint {joint.name!r}"):
+            CALLS[call](model, q, v, {word: np.array([[1.0] * 3, wrong])})
+        with pytest.raises(ModelError, match=f"{joint.name!r}: stiffness: expected equal numbers"):
+            model.with_parameters({word: wrong})

@@ -16,6 +16,8 @@ import pytest
 
 import linkwork as lw
 from linkwork import studies
+from linkwork.studies.cuda.sampling import draws_on_device
+from product_models import case
 
 DT = 2e-3
 STEPS = 20
@@ -477,6 +479,17 @@ def test_stiffness_of_joints_without_springs_is_refused() -> None:
         else:
             with pytest.raises(lw.StudyError, match=r"stiffness: expected 0 .* in sample 0"):
                 study.evaluate(0, 3)
+
+
+def test_stiffness_of_spherical_joints_is_the_same_about_all_axes() -> None:
+    """Other springs have no potential. They are drawn where they can be checked."""
+    model = case("tree").model
+    joint = next(j for j in model.joints if type(j.kind).__name__ == "Spherical")
+    sampler = studies.Random({f"stiffness@{joint.name}": studies.Uniform(1.0, 2.0)})
+    study = lw.Study(model, sampler, studies.RolloutTask(DT, 1), samples=3, outputs={"q": "q"})
+    assert not draws_on_device(study)
+    with pytest.raises(lw.ModelError, match=f"expected equal numbers at joint {joint.name!r}"):
+        study.evaluate(0, 3)
 
 
 def test_functions_of_scripts_need_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from linkwork.mechanism import Coupling, End, Loop, PlacedJoint
 from linkwork.mechanism.names import did_you_mean
 from linkwork.mechanism.tree import Body, MassProperties
 from linkwork.model.data import AnyModel, ModelData
+from linkwork.model.joint_properties import check_properties
 from linkwork.spatial import Inertia, Pose, physical_problems, rotation
 from linkwork.spatial.constants import reals, set_frozen
 
@@ -225,11 +226,8 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
         arrays[name] = array
     stiffness = _tables(model, {name: x for name, x in arrays.items() if parse(name)[0] == "stiffness"})
     for joint in model.joints if stiffness else ():
-        if joint.kind.springs == "none" and any(stiffness["stiffness"].entries[joint.v_slice]):
-            raise ModelError(
-                f"joint {joint.name!r}: stiffness: expected zero for a {type(joint.kind).__name__} joint, "
-                "whose springs have no potential"
-            )
+        own = tuple(float(x) for x in stiffness["stiffness"].entries[joint.v_slice])
+        check_properties(f"joint {joint.name!r}", replace(joint, stiffness=own))
     return arrays
 
 

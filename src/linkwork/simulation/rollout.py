@@ -8,7 +8,7 @@ from typing import Any
 from linkwork.contact import Contacts
 from linkwork.errors import ModelError
 from linkwork.functions.engine.call_arguments import resolve_device
-from linkwork.functions.engine.ignored_stiffness import raise_if_ignored
+from linkwork.functions.engine.spring_potential import raise_if_no_potential
 from linkwork.functions.joint_limits import check_switches, joint_laws, switched
 from linkwork.model import Model
 from linkwork.simulation.actuators import Controls, warn_inactive_actuators
@@ -188,7 +188,7 @@ def rollout(
     (1001, np.True_)
     """
     check_arguments(model, dt, steps, record_every, integrator, parameters)
-    raise_if_ignored("rollout", model, parameters or {})
+    raise_if_no_potential("rollout", model, parameters or {})
     is_feedback = policy is not None or isinstance(tau, (PD, Controls))
     if isinstance(model, Tree):
         check_tree(model, integrator, callable(tau) and not isinstance(tau, (PD, Controls)), contacts)

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwork.compiler.runtime.progress import Progress
 from linkwork.errors import ModelError
-from linkwork.functions.engine.ignored_stiffness import raise_if_ignored
+from linkwork.functions.engine.spring_potential import raise_if_no_potential
 from linkwork.functions.joint_limits import check_switches
 from linkwork.mechanism.names import printable
 from linkwork.model import Model
@@ -133,7 +133,7 @@ def simulate(
     check_switches("simulate", limits, friction)
     parameters = {} if parameters is None else parameters
     _check_start(q, v, start, parameters)
-    raise_if_ignored("simulate", model, parameters)
+    raise_if_no_potential("simulate", model, parameters)
     if controller is None and policy is None:
         warn_inactive_actuators("simulate", model)
     if isinstance(controller, Controls) and controller.is_sampled(model):

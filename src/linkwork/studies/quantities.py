@@ -35,7 +35,7 @@ MOVES_LOOPS = ("placement", "ratio", "loop_placement")
 
 class Quantity(NamedTuple):
     """A varied quantity of one model: its shape, its own value where it has one, whether it is a parameter,
-    its minimum, and which components must be zero (None: no component).
+    its minimum, and which components must be zero (None: any numbers are valid).
     """
 
     shape: tuple[int, ...]
@@ -88,12 +88,14 @@ def _describe(model: Model, name: str, task: Any, given_shape: tuple[int, ...] |
 
 
 def _without_springs(model: Model, name: str) -> np.ndarray | None:
-    """Return which components are stiffnesses of joints that can have no springs, such as free joints."""
+    """Return which components are stiffnesses of joints that can have no springs, such as free joints; None
+    where those of all joints can be any numbers.
+    """
     if name.partition("@")[0] != "stiffness":
         return None
-    springs = [joint.kind.springs != "none" for joint in model.joints for _ in range(joint.nv)]
-    without: np.ndarray = ~np.array(springs)[parameters.entries_of(model, name)]
-    return without if without.any() else None
+    springs = np.array([joint.kind.springs for joint in model.joints for _ in range(joint.nv)])
+    own = springs[parameters.entries_of(model, name)]
+    return own == "none" if (own != "each").any() else None
 
 
 def _state(model: Model, name: str, task: Any, given_shape: tuple[int, ...] | None) -> Quantity:

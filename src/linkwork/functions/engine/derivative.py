@@ -13,8 +13,8 @@ from linkwork.errors import LinkworkError
 from linkwork.functions.engine.array_labels import ArrayLabels, derivative_array_labels
 from linkwork.functions.engine.call_arguments import has_symbols, resolve_device
 from linkwork.functions.engine.derivative_program import DerivativeProgram
-from linkwork.functions.engine.ignored_stiffness import raise_if_ignored
 from linkwork.functions.engine.model_function import KernelKey
+from linkwork.functions.engine.spring_potential import raise_if_no_potential
 
 
 class Derivative(DerivativeProgram):
@@ -103,7 +103,7 @@ class Derivative(DerivativeProgram):
             results = call_in_trace(program, *self._in_order(program, args, named))
             return results[0] if len(results) == 1 else tuple(results)
         if self.kernel_inputs.parameters:
-            raise_if_ignored(self.function.__name__, self.model, self._parameters_of(args, named))
+            raise_if_no_potential(self.function.__name__, self.model, self._parameters_of(args, named))
         if device == "cpu":
             args, named = self._checked(args, named)
         return self.kernel(target=device, dtype=dtype)(*args, **named, **kernel_options)

@@ -22,7 +22,7 @@ from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.engine import parameter_names
 from linkwork.functions.engine.call_arguments import has_symbols, resolve_device
 from linkwork.functions.engine.closed_states import raise_if_open, with_closed_states_note
-from linkwork.functions.engine.ignored_stiffness import raise_if_ignored
+from linkwork.functions.engine.spring_potential import raise_if_no_potential
 from linkwork.functions.engine.traced_function import (
     Inputs,
     Methods,
@@ -137,7 +137,7 @@ class ModelFunction(TracedFunction):
         inputs = Inputs(tuple(name for name in self.optional if name in arrays), _ordered(model, values))
         numbers = [values[name] for name in inputs.parameters]
         if numbers:
-            raise_if_ignored(self.__name__, model, values)
+            raise_if_no_potential(self.__name__, model, values)
         if check_states is not False:
             states = {name: arrays[name] for name in self.closed_states if name in arrays}
             raise_if_open(self.__name__, model, check_states, states, values, device)
