@@ -56,6 +56,8 @@ def test_distances_are_exact(case: tuple[str, str, str], dtype: str) -> None:
         # flush faces
         (("box", (1.0, 0.4, 0.2)), ("box", (0.2, 0.6, 0.4)), (0.3, 0.1, 0.29), 0.01),
         (("cylinder", (0.2, 0.4)), ("box", (0.2, 0.6, 0.4)), (0.1, 0.1, 0.39), 0.01),
+        # a plate inside of a block that is more than three times as thick
+        (("box", (0.4, 0.3, 0.4)), ("box", (0.1, 0.35, 0.5)), (0.0, 0.0, 0.0), 0.25),
         # a needle across a small disk
         (("box", (8.0, 0.002, 0.015)), ("cylinder", (0.0023, 0.0024)), (0.0, 0.0, 0.0), 0.0033),
     ],
@@ -73,6 +75,21 @@ def test_depths_of_shapes_in_special_places(
     distance, errors = distance_errors(first, second, q, rng)
     assert distance[0] == pytest.approx(-depth, abs=1e-12)
     assert max(error.max() for error in errors.values()) < 1e-12
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("sizes", ["similar", "mixed", "rounded"])
+def test_nearest_points_of_boxes_are_on_them(sizes: str, dtype: str) -> None:
+    """Also deep inside, where faces are flush or an edge is along a face: both are in the boxes, and a
+    distance apart.
+    """
+    rng = np.random.default_rng(21)
+    for _ in range(3):
+        one, other = (random_solid("box", rng, sizes) for _ in range(2))
+        _, errors = distance_errors(one, other, random_poses(one, other, rng, 400), rng, dtype)
+        bound = allowed(one, other, dtype) * (1.0 if dtype == "float64" else 10.0)
+        assert errors["outside"].max() < bound
+        assert errors["points"].max() < bound
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,23 @@ from linkwork.compiler.ir.functions import absolute, maximum, minimum, sqrt, whe
 from linkwork.contact.collision_functions import Collision
 from linkwork.contact.gjk import nearest_points
 from linkwork.contact.manifold import Meeting, Patch, manifold, negated
+from linkwork.contact.precision import by_precision
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
 PARALLEL_TOL = 1e-10  # squared sine of the angle of edges that have no axis across
 # relative to the size: by so much an axis must be better than those before, faces first
 PREFERENCE_MARGIN = 3e-11
+SINGLE_MARGIN = 3e-6  # the same for distances in single precision
 # the same: corners that are nearer than this to touching have the normal of the best axis
 SHARP_DISTANCE = 1e-6
 
 EXACT_DISTANCE = 1e-9  # the same: of boxes farther apart the nearest points give the normal
+SINGLE_EXACT_DISTANCE = 1e-4  # the same in single precision
+# relative to the larger size: where the nearest points are this near to the best axis, it is the normal
+EXACT_NORMAL = 1e-14
+FLUSH_SINE = 1e-4  # of the angle between a face or edge and the plane of contact, where they are flush
+SINGLE_FLUSH_SINE = 3e-2  # the same in single precision
 
 
 class _Axis(NamedTuple):
@@ -70,13 +77,20 @@ class Boxes(Collision):
         n, witness, sharp = self._closest(T, exact=thorough)
         count: Any = 0.0
         middle: Any = np.zeros(3)
+        margin = _margin(T) * self.scale
         for each in self._manifold(T, n, witness, sharp)[1]:
-            nearest = where(each.gap <= witness.gap + PREFERENCE_MARGIN * self.scale, 1.0, 0.0)
+            nearest = where(each.gap <= witness.gap + margin, 1.0, 0.0)
             count = count + nearest
             middle = middle + nearest * (0.5 * (each.point + each.other_point))
-        middle = _inside(middle / where(count > 0.5, count, 1.0), self.other_half)
-        middle = T.p + product(T.R, _inside(product(middle - T.p, T.R), self.half))
-        flush = (middle + 0.5 * witness.gap * n, middle - 0.5 * witness.gap * n)
+        # points of faces, edges or corners that look at the other box: what lies between them may be
+        # outside of a box that is thin
+        normal = product(n, T.R)
+        flat = by_precision(T, FLUSH_SINE, SINGLE_FLUSH_SINE)
+        middle = middle / where(count > 0.5, count, 1.0)
+        b = _on_feature(middle - 0.5 * witness.gap * n, n, self.other_half, flat)
+        a = product(b + witness.gap * n - T.p, T.R)
+        a = T.p + product(T.R, _on_feature(a, -normal, self.half, flat))
+        flush = (a, a - witness.gap * n)
         of_faces = (witness.gap <= 0.0) & negated(sharp) & (count > 0.5)
         return n, Meeting(witness.gap, *_either(of_faces, flush, witness[1:]))
 
@@ -91,14 +105,19 @@ class Boxes(Collision):
         """Return the normal, the nearest points, and whether these are unique. `exact`: the normal is that of
         the nearest points of boxes that are apart, which may be noise where they are flush.
         """
-        best = self._best_axis(T)
+        margin: Any = _margin(T) if exact else PREFERENCE_MARGIN
+        best = self._best_axis(T, margin * self.scale)
         nearest, square = self._nearest(T)
         away = sqrt(where(square > 0.0, square, 1.0))
         apart = where(square > 0.0, away, 0.0)
         inside = best.distance <= 0.0
         rounded = (best.distance > 0.0) & (apart - best.distance > SHARP_DISTANCE * self.scale)
         if exact:
-            rounded = (best.distance > EXACT_DISTANCE * self.scale) & (square > 0.0)
+            across = nearest[0] - nearest[1] - best.distance * np.array(best.n, dtype=object)
+            largest = EXACT_NORMAL * max(sum(self.half), sum(self.other_half))
+            least = by_precision(T, EXACT_DISTANCE, SINGLE_EXACT_DISTANCE) * self.scale
+            rounded = (best.distance > least) & (square > 0.0)
+            rounded = rounded & (product(across, across) > largest * largest)
         n = np.array([where(rounded, (a - b) / away, e) for a, b, e in zip(*nearest, best.n)], dtype=object)
         deepest = self._deepest(T, best, n)
         a, b = (
@@ -107,9 +126,9 @@ class Boxes(Collision):
         )
         return n, Meeting(where(inside, best.distance, apart), a, b), rounded | (best.edges > 0.0)
 
-    def _best_axis(self, T: Pose) -> _Axis:
+    def _best_axis(self, T: Pose, margin: Any) -> _Axis:
         """Return the axis along which the boxes overlap least, or are farthest apart: normals of faces, then
-        across two edges.
+        across two edges, each by more than a margin [m] better than those before.
         """
         R = T.R
         p = T.p
@@ -120,7 +139,7 @@ class Boxes(Collision):
             if best is None:
                 best = axis
                 return
-            better = axis.distance > best.distance + PREFERENCE_MARGIN * self.scale
+            better = axis.distance > best.distance + margin
             if usable is not None:
                 better = better & usable
             mixed = [where(better, x, y) for x, y in zip(axis.n, best.n)]
@@ -265,9 +284,21 @@ def _on_lines(r: np.ndarray, d: np.ndarray, e: np.ndarray, half: Any, other_half
     return _within(cosine * t - along, half), t
 
 
-def _inside(x: np.ndarray, half: tuple[float, float, float]) -> np.ndarray:
-    """Return the point of a box that is nearest to x."""
-    return np.array([_within(each, h) for each, h in zip(x, half)], dtype=object)
+def _on_feature(x: np.ndarray, d: np.ndarray, half: tuple[float, float, float], flat: Any) -> np.ndarray:
+    """Return the point nearest to x of the corner, edge or face of a box that is farthest along d; edges and
+    faces are across d where the sine of their angle is at most `flat`.
+    """
+    return np.array(
+        [
+            where(absolute(along) > flat, where(along < 0.0, -h, h), _within(each, h))
+            for each, along, h in zip(x, d, half)
+        ],
+        dtype=object,
+    )
+
+
+def _margin(T: Pose) -> Any:
+    return by_precision(T, PREFERENCE_MARGIN, SINGLE_MARGIN)
 
 
 def _within(x: Any, half: Any) -> Any:

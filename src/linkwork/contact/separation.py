@@ -22,12 +22,13 @@ from typing import Any, final
 
 import numpy as np
 
-from linkwork.compiler.ir.functions import absolute, exponent, loop, maximum, minimum, sqrt, where
+from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.contact.active_features import ActiveFeatures, NearestPoints, SupportPair
 from linkwork.contact.collision_functions import Collision
 from linkwork.contact.convex import TINY, Convex, unit
 from linkwork.contact.gjk import nearest_simplex
 from linkwork.contact.manifold import Meeting, Patch, manifold
+from linkwork.contact.precision import by_precision
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
@@ -195,8 +196,8 @@ class ConvexPair(Collision):
         """Return normal, distance and features of the nearest points of the cores, (24,), from a direction
         (and more numbers) to begin with.
         """
-        rounding = _by_precision(T, ROUNDING_TOL, SINGLE_ROUNDING_TOL)
-        apart = _by_precision(T, PASS_SEPARATION, SINGLE_PASS_SEPARATION)
+        rounding = by_precision(T, ROUNDING_TOL, SINGLE_ROUNDING_TOL)
+        apart = by_precision(T, PASS_SEPARATION, SINGLE_PASS_SEPARATION)
 
         def ascend(state: np.ndarray) -> tuple[np.ndarray, Any]:
             n = state[:3]
@@ -291,12 +292,7 @@ def _means(
 
 def _tolerance(T: Pose) -> Any:
     """Return by how much numbers that are the same may differ, in the precision in which a program runs."""
-    return _by_precision(T, DOUBLE_TOL, SINGLE_TOL)
-
-
-def _by_precision(T: Pose, double: float, single: float) -> Any:
-    lowest = exponent(minimum(absolute(T.p[0]), 0.0))  # of zero: -1023 or -127
-    return where(lowest < -500.0, double, single)
+    return by_precision(T, DOUBLE_TOL, SINGLE_TOL)
 
 
 def _solved(L: np.ndarray, u: np.ndarray) -> np.ndarray:
