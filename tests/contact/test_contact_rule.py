@@ -244,7 +244,7 @@ WRONG = [
     ({"most": 2}, "3 points may touch something (3 of sphere on plane), more than 2: name the shapes"),
     ({"shapes": ["photo"]}, "shape 'photo': the mesh has no hull and can touch nothing: lw.with_hulls"),
     ({"shapes": ["flat"]}, "expected 3 numbers in `size`"),
-    ({"shapes": ["words"]}, "expected 1 numbers in `size`"),
+    ({"shapes": ["words"]}, "expected 1 number in `size`"),
     (
         {"shapes": ["slick"]},
         "shape 'slick': friction: expected 1 to 3 non-negative numbers, got (-0.3,)",
