@@ -67,9 +67,10 @@ def constrained_dynamics_derivatives(
     `wrt` names what derivatives are by, in their order, first those of a and then those of f: "q", "v",
     "tau", "f_ext", "targets", and parameters of the model, as in `inverse_dynamics_derivatives`.
 
-    Redundant rows are ordinary input as long as they do not contradict each other. They share forces as in
-    `constrained_dynamics` with its default compliance, where they are redundant in all configurations. Where
-    the rows' rank changes, forces have no derivatives: those returned are of independent rows alone.
+    Redundant rows are ordinary input, also where they contradict each other. They share forces, and miss
+    their targets, as in `constrained_dynamics` with its default compliance, where they are redundant in all
+    configurations. Where the rows' rank changes, forces have no derivatives, nor have accelerations if rows
+    contradict each other there: those returned are of independent rows alone.
     """
     check_motions(model, constraints)
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}

@@ -13,6 +13,10 @@ automatically, by sweeps without J.
 If rows are redundant, nᵀ J = 0, then f minimizes fᵀ R f: nᵀ R f = 0, so R f = J x for some x, and nᵀ R ∂f =
 -∂nᵀ R f = -∂nᵀ J x = nᵀ ∂J x. Inconsistent changes of J θ̈ - k are replaced by the nearest consistent ones:
 the sum of squared differences divided by R is minimal.
+
+If redundant rows contradict each other, they miss their targets by J θ̈ - k = R g with the smallest gᵀ R g, so
+Jᵀ g = 0. Where J changes, Jᵀ ∂g = -∂Jᵀ g, so ∂g = n - p with any p for which Jᵀ p = ∂Jᵀ g, and some n with
+Jᵀ n = 0: J ∂θ̈ = R ∂g - ∂(J θ̈ - k), where R n is what the nearest consistent changes leave out.
 """
 
 from __future__ import annotations
@@ -146,6 +150,18 @@ class KKT:
         """Return the attainable J x nearest to c, (m,) or (m, columns)."""
         return c if self._null_forces is None else c - (self.null_part(c).T * self._weights).T
 
+    def contradiction(self, c: np.ndarray) -> np.ndarray:
+        """Return g, (m,), with J x - c = W g and Jᵀ g = 0 at the nearest attainable J x."""
+        return -self.null_part(c)
+
+    def change_of_miss(self, moved: np.ndarray, F: np.ndarray | None = None) -> np.ndarray:
+        """Return W p, (m, ...), where Jᵀ p = `moved`, (nv, ...), the change of Jᵀ at fixed `contradiction`.
+
+        `F`, (m, nv), are the basic forces of unit forces, where these are known.
+        """
+        p = self.basic(-moved, np.zeros((len(self.J), *moved.shape[1:])))[1] if F is None else -(F @ moved)
+        return (p.T * self._weights).T
+
     def motion_of(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return x and z with J x + `undetermined` z = W y, for forces y of smallest norm."""
         return self.basic(np.zeros(len(self.J.T)), self._weights * y)
@@ -167,6 +183,16 @@ class KKT:
         `constraint_rows` are those of this or another state.
         """
         return constraint_rows.undetermined(y, self._weights) * self._mobility
+
+    def solve_change(self, change: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the changes of x and y for changes of the residual, with one column each: of M x - Jᵀ y - b,
+        (n,), and J x - c, (m,); where rows are redundant also of `row_motion`, (m,), and Jᵀ g, (n,).
+        """
+        m = len(self.J)
+        forces, rows, motion, moved = np.split(change, [n, n + m, n + 2 * m])
+        if not len(motion):
+            return self.solve(-forces, -rows)
+        return self.solve(-forces, -rows - self.change_of_miss(moved), motion)
 
     def solve(self, b: np.ndarray, c: np.ndarray, null_change: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Return x and y for b, (nv,) or (nv, columns), and c with as many columns.
@@ -321,37 +347,43 @@ def constrained_dynamics_derivatives(
 
     solution_rows = rows(q, v)
     kkt = KKT(solution_rows, weights, redundant=redundant)
-    a, f = kkt.solve(
-        tau - inverse_dynamics(solution_rows.nodes, np.zeros(model.nv)), -solution_rows.at_rest()
-    )
+    c = -solution_rows.at_rest()
+    a, f = kkt.solve(tau - inverse_dynamics(solution_rows.nodes, np.zeros(model.nv)), c)
     motion = kkt.motion_of(f) if redundant else None
+    missed = kkt.contradiction(c) if redundant else None
 
     def terms(q: Any) -> np.ndarray:
-        """Return Jᵀ f and J θ̈ - k, and where rows are redundant J x."""
+        """Return Jᵀ f and J θ̈ - k, and where rows are redundant J x and Jᵀ g."""
         moved_rows = rows(q, v)
         residual = moved_rows.residual(a)
         if moved_rows.is_truncated:
             residual = residual + kkt.undetermined(moved_rows, f)
-        more = [] if motion is None else [kkt.row_motion(moved_rows, motion)]
+        more = []
+        if motion is not None and missed is not None:
+            more = [kkt.row_motion(moved_rows, motion), moved_rows.joint_forces(missed)]
         return np.concatenate([moved_rows.joint_forces(f), residual, *more])
 
     nv = model.nv
+    m = solution_rows.m
     T, free = of_inverse_dynamics_apart(model, q, v, a, f_ext, differentiate, along)
     moved = along(terms, q, position_rates(model, q) @ velocity_map(tree(model, q)))[1]
     null_change = differentiate(lambda v: rows(q, v).at_rest(), v)[1]
     unit = kkt.unit_forces()
+    rows_by_q = moved[nv : nv + m]
+    if redundant:
+        rows_by_q = rows_by_q + kkt.change_of_miss(moved[nv + 2 * m :], unit[1])
     by_q, by_v = kkt.solve_columns(
         unit,
         [
             (
                 moved[:nv] - T.by_q,
-                -kkt.nearest_attainable(moved[nv : nv + solution_rows.m]),
+                -kkt.nearest_attainable(rows_by_q),
                 {k: part.dA for k, part in free.items()},
             ),
             (-T.by_v, -kkt.nearest_attainable(null_change), {k: part.dA_v for k, part in free.items()}),
         ],
     )
-    f_by_q = kkt.with_least_norm(by_q[1], moved[nv + solution_rows.m :])
+    f_by_q = kkt.with_least_norm(by_q[1], moved[nv + m : nv + 2 * m])
     return ConstrainedDerivatives(
         by_q[0], by_v[0], unit[0], f_by_q, kkt.with_least_norm(by_v[1]), kkt.with_least_norm(unit[1])
     )

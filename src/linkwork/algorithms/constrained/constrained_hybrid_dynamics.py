@@ -113,14 +113,17 @@ class HybridSolution:
         self.J = constraint_rows.jacobian()
         self.M = mass_matrix(constraint_rows.nodes)
         bias = inverse_dynamics(reduced_rows.nodes, np.zeros(reduced_rows.nodes.nv))
-        free, self.f = self.kkt.solve(arrays.tau[~prescribed] - bias, -reduced_rows.at_rest())
+        c = -reduced_rows.at_rest()
+        free, self.f = self.kkt.solve(arrays.tau[~prescribed] - bias, c)
         self.a = np.array(arrays.a, dtype=object)
         self.tau = np.array(arrays.tau, dtype=object)
         self.a[~prescribed] = free
         needed = inverse_dynamics(constraint_rows.nodes, self.a) - constraint_rows.joint_forces(self.f)
         self.tau[prescribed] = needed[prescribed]
         self.motion: tuple[np.ndarray, np.ndarray] | None = None
+        self.missed: np.ndarray | None = None
         if redundant:
+            self.missed = self.kkt.contradiction(c)
             x, z = self.kkt.motion_of(self.f)
             still = np.zeros(len(self.a), dtype=object)
             still[~prescribed] = x
@@ -136,13 +139,17 @@ class HybridSolution:
     ) -> np.ndarray:
         """Return T - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
 
-        Where rows are redundant, `KKT.row_motion` follows, (m,).
+        Where rows are redundant, `KKT.row_motion`, (m,), and Jᵀ times `KKT.contradiction`, of velocities that
+        are not prescribed, follow.
         """
         constraint_rows = self._rows(model, q, v, f_ext, targets)
         rows = constraint_rows.residual(self.a)
         if constraint_rows.is_truncated:
             rows = rows + self.kkt.undetermined(constraint_rows, self.f)
-        more = [] if self.motion is None else [self.kkt.row_motion(constraint_rows, self.motion)]
+        more = []
+        if self.motion is not None and self.missed is not None:
+            moved = constraint_rows.joint_forces(self.missed)[~self.prescribed]
+            more = [self.kkt.row_motion(constraint_rows, self.motion), moved]
         return np.concatenate(
             [
                 inverse_dynamics(constraint_rows.nodes, self.a) - constraint_rows.joint_forces(self.f),
@@ -160,7 +167,8 @@ class HybridSolution:
         nv = len(self.a)
         end = nv + len(self.f)
         out: Any = np.zeros((end, *change.shape[1:]), dtype=object)
-        out[:nv][v], out[nv:] = self.kkt.solve(-change[:nv][v], -change[nv:end], change[end:])
+        own = np.concatenate([change[:nv][v], change[nv:]])
+        out[:nv][v], out[nv:] = self.kkt.solve_change(own, int(np.count_nonzero(v)))
         out[:nv][p] = change[:nv][p] + self.M[np.ix_(p, v)] @ out[:nv][v] - self.J[:, p].T @ out[nv:]
         return out
 
@@ -171,5 +179,5 @@ class HybridSolution:
         nv = len(self.a)
         by_given = [np.where(self.prescribed, self.M, -np.eye(nv)), np.where(self.prescribed, self.J, 0.0)]
         if self.motion is not None:
-            by_given.append(np.zeros(self.J.shape))
+            by_given.append(np.zeros((len(self.J) + np.count_nonzero(~self.prescribed), nv)))
         return self.change(np.concatenate(by_given))

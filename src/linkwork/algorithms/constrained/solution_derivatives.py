@@ -71,10 +71,10 @@ class ConstrainedSolution:
         constraint_rows = self._rows(model, q, v, f_ext, targets)
         self.kkt = KKT(constraint_rows, weights, redundant=redundant)
         self.m = constraint_rows.m
-        self.a, self.f = self.kkt.solve(
-            tau - inverse_dynamics(constraint_rows.nodes, np.zeros(model.nv)), -constraint_rows.at_rest()
-        )
+        c = -constraint_rows.at_rest()
+        self.a, self.f = self.kkt.solve(tau - inverse_dynamics(constraint_rows.nodes, np.zeros(model.nv)), c)
         self.motion = self.kkt.motion_of(self.f) if redundant else None
+        self.missed = self.kkt.contradiction(c) if redundant else None
 
     def _rows(self, model: Model, q: Any, v: Any, f_ext: Any, targets: Any) -> ConstraintRows:
         return ConstraintRows(
@@ -86,22 +86,25 @@ class ConstrainedSolution:
     ) -> np.ndarray:
         """Return T - τ - Jᵀ f and J a - k at this a and f in another state or of another model, (nv + m,).
 
-        Where rows are redundant, `KKT.row_motion` follows, (m,).
+        Where rows are redundant, `KKT.row_motion`, (m,), and Jᵀ times `KKT.contradiction`, (nv,), follow.
         """
         constraint_rows = self._rows(model, q, v, f_ext, targets)
         rows = constraint_rows.residual(self.a)
         if constraint_rows.is_truncated:
             rows = rows + self.kkt.undetermined(constraint_rows, self.f)
         forces = inverse_dynamics(constraint_rows.nodes, self.a) - tau - constraint_rows.joint_forces(self.f)
-        more = [] if self.motion is None else [self.kkt.row_motion(constraint_rows, self.motion)]
+        more = []
+        if self.motion is not None and self.missed is not None:
+            motion = self.kkt.row_motion(constraint_rows, self.motion)
+            more = [motion, constraint_rows.joint_forces(self.missed)]
         return np.concatenate([forces, rows, *more])
 
     def change(self, change: np.ndarray) -> np.ndarray:
         """Return the changes of a and f, (nv + m, columns), for changes of the residual."""
-        nv = len(self.a)
-        return np.concatenate(self.kkt.solve(-change[:nv], -change[nv : nv + self.m], change[nv + self.m :]))
+        return np.concatenate(self.kkt.solve_change(change, len(self.a)))
 
     def weights(self, a: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Return the weights of the residual whose gradient is minus that of given weights of a and f."""
         x, y = self.kkt.solve(a, -f)
-        return np.concatenate([x, -y, -self.kkt.null_part(f)])
+        more = [] if self.motion is None else [-self.kkt.null_part(f), -self.kkt.motion_of(y)[0]]
+        return np.concatenate([x, -y, *more])
