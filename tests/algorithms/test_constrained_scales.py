@@ -15,6 +15,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.algorithms.constrained.row_mobility import row_mobilities
+from linkwork.joints import Revolute
 from linkwork.model import Model
 
 METHODS = ("caba", "pv", "pv_early", "ltls", "ltl")
@@ -250,3 +251,25 @@ def test_details_of_constrained_loops() -> None:
     )
     with pytest.raises(lw.ModelError, match="details= requires constrained loops"):
         lw.forward_dynamics(model, q, v[: model.nv], np.ones(model.nv), details=True)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("method", METHODS)
+def test_converged_near_singular_states_means_that_rows_are_met(method: str, dtype: str) -> None:
+    """The nearer an arm is to straight, the slower iterations converge, and the less rows seem to change."""
+    model = lw.robots.chain(4, joint=Revolute((0.0, 1.0, 0.0)))
+    bends = 10.0 ** -np.linspace(0.5, 6.0, 23)
+    q = np.array([[0.4, 1.0 * x, -0.3 * x, 0.2] for x in bends])
+    v, tau = (np.tile(x, (len(bends), 1)) for x in ([0.5, -0.3, 0.4, 1.0], [0.3, -0.2, 0.5, 0.1]))
+    held = lw.Hold(model.bodies[-1].name, "x z")
+    a, _, violation, _, _, converged = lw.constrained_dynamics(
+        model,
+        *(x.astype(dtype) for x in (q, v, tau)),
+        constraints=held,
+        method=method,
+        dtype=dtype,
+        details=True,
+    )
+    met = violation < (1e-5 if dtype == "float32" else 1e-13) * np.abs(a).max(axis=1)
+    assert converged[:4].all() and not converged[-4:].any()
+    assert met[converged > 0.5].all()

@@ -144,8 +144,8 @@ def constrained_dynamics(
     violation, iterations, imbalance, converged : ndarray, shape (...)
         With `details`: the largest `abs(J a + bias - target)` of any row [rad/s², m/s²]; the number of
         iterations; the largest `abs(M a + bias - tau - Jᵀ forces)` [N m, N]; 1 where iterations converged,
-        else 0. Contradicting rows converge too, with a violation. Results that are NaN have infinite
-        residuals.
+        else 0. Rows that are redundant in all configurations and contradict each other converge too, with a
+        violation; others do not, as near singular states. Results that are NaN have infinite residuals.
 
     See Also
     --------

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.constrained.proximal import Settings
-from linkwork.algorithms.constrained.row_mobility import by_precision, mass_ratio, row_mobilities
+from linkwork.algorithms.constrained.row_mobility import (
+    by_precision,
+    dependent_rows,
+    mass_ratio,
+    row_mobilities,
+)
 from linkwork.compiler.ir.functions import where
 from linkwork.constraints import Constraint, all_constraints, total
 from linkwork.errors import ModelError
@@ -108,15 +113,18 @@ def settings_of(
     iterations: int,
     tolerance: Any,
     method: str,
+    free: np.ndarray | None = None,
 ) -> Settings:
-    """Return the settings of proximal iterations in one state."""
+    """Return the settings of proximal iterations in one state. `free`: as in `dependent_rows`."""
     R = per_row(
         compliance, model, constraints, q, single=STIFF if method in STIFFENING_METHODS else SINGLE_RIGID
     )
+    independent = not dependent_rows(model, constraints, free)
     if tolerance is not None and tolerance != AUTO:
-        return Settings(R, iterations, tolerance)
+        return Settings(R, iterations, tolerance, independent=independent)
     relative = by_precision(q[0], *RESIDUAL_TOLS)
-    return Settings(R, iterations, relative, row_mobilities(model, constraints), fixed=tolerance is None)
+    mobility = row_mobilities(model, constraints)
+    return Settings(R, iterations, relative, mobility, tolerance is None, independent)
 
 
 def constraint_settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:

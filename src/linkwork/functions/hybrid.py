@@ -157,7 +157,7 @@ def hybrid_dynamics(
         return hybrid.hybrid_dynamics(hinge_tree(model, q, v, f_ext, partition=True), a, tau, mask)
     check_motions(model, constraints, mask)
     rows = ConstraintRows(nodes_for(model, constraints, q, v, f_ext), constraints, targets, active)
-    settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method)
+    settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method, ~mask)
     results = constrained_hybrid_dynamics(rows, SOLVERS[method], a, tau, mask, settings)
     if details:
         solution = Result(results.ddtheta, results.forces, results.converged, results.iterations)

@@ -12,6 +12,7 @@ from linkwork.compiler.ir.functions import absolute, loop, where
 from linkwork.spatial import any_nonzero
 
 STEADY_TOL = 0.01  # relative change of residuals up to which they stem from contradicting rows
+ROUNDED = 8.0  # size of a steady residual, relative to the accepted one, that rounding explains
 
 
 class Result(NamedTuple):
@@ -28,7 +29,8 @@ class Settings(NamedTuple):
 
     With `fixed` there are always `limit` iterations, and `tolerance` only decides whether they converged.
     `tolerance` is in rad/s² or m/s²; with typical mobilities of the rows, (m,), it is relative to the
-    accelerations that the forces cause, mobility times force.
+    accelerations that the forces cause, mobility times force. If rows are `independent` almost everywhere, a
+    residual that hardly changes tells of slow convergence near a singular state, not of contradicting rows.
     """
 
     R: np.ndarray
@@ -36,6 +38,7 @@ class Settings(NamedTuple):
     tolerance: Any
     mobility: np.ndarray | None = None
     fixed: bool = False
+    independent: bool = False
 
     @property
     def solves(self) -> bool:
@@ -119,6 +122,8 @@ def iterate(
     if settings.solves:
         growing = (settings.remaining(size, difference) <= accepted) & (size > accepted)
         lam = np.array([y - where(growing, x[-1] * each, 0.0) for y, each in zip(lam, change)], dtype=object)
+    if settings.independent and converged is not None:  # λ has no growing part anymore
+        converged = converged & (size <= ROUNDED * settings.accepted(lam))
     return Iterated(lam, x[2 * m : -2], converged, x[-1])
 
 
