@@ -55,8 +55,8 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
     Notes
     -----
     Gravity, armature, damping and stiffness act. Dry friction, joint limits and contacts do not; they act in
-    time steps (`step`). Constrained loops transmit no force: tau is one choice among all forces that produce
-    the motion, the one that needs no loop forces.
+    time steps (`step`). Constrained loops are open and transmit no force: tau is one choice among all forces
+    that produce the motion, the one that needs no loop forces.
 
     Examples
     --------
