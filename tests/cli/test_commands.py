@@ -359,6 +359,30 @@ def test_compare_on_a_free_base(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert len(rows) == 3 and max(row["difference"] for row in rows) < 1e-12
 
 
+WEIGHTLESS = """<robot name="r"><link name="base"/><link name="a"><inertial><mass value="1"/><origin xyz="0.1 0 0"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="j" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/>
+    <limit lower="-1" upper="1" effort="1" velocity="1"/><dynamics damping="0.3"/></joint>
+  <gazebo reference="a"><gravity>false</gravity></gazebo></robot>"""
+TENDON = """<mujoco><worldbody><body name="a"><joint name="j1" axis="0 1 0" damping=".1"/><site name="s1" pos=".1 0 -.1"/>
+  <geom type="capsule" size=".02" fromto="0 0 0 0 0 -.3" mass=".1"/><body name="b" pos="0 0 -.3" gravcomp=".5">
+  <joint name="j2" axis="0 1 0" armature=".01"/><site name="s2" pos="0 .05 -.1"/>
+  <geom type="capsule" size=".02" fromto="0 0 0 0 0 -.3" mass=".1"/></body></body></worldbody>
+  <tendon><spatial stiffness="7" damping=".2"><site site="s1"/><site site="s2"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("name, text", [("weightless.urdf", WEIGHTLESS), ("tendon.xml", TENDON)])
+def test_compare_with_forces_that_peers_lack(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mujoco")
+    pytest.importorskip("pinocchio")
+    (tmp_path / name).write_text(text)
+    assert main(["compare", str(tmp_path / name), "--states", "3", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["compared"]
+    assert len(rows) == 6 and max(row["difference"] for row in rows) < 1e-12
+
+
 def test_compare_sees_a_difference(
     door: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

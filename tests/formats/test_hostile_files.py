@@ -21,7 +21,7 @@ COMPILED = {
     "huge mass",
     "no mass",
     "bad number",
-    "negative armature",
+    "armature nan",
 }  # by the compiler, some
 COMPILED |= {"friction nan", "gravity nan", "equality nan", "keyframes", "height field"}  # before it is asked
 NAMED = re.compile(r"(<text>|\.xml|\.sdf|\.urdf):\d+")

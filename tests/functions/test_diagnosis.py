@@ -221,7 +221,7 @@ def test_the_graph_has_names_of_joints_and_a_legend() -> None:
     assert {"revolute joint1*", "revolute joint2", "loop1"} <= set(words)
     assert (
         "a loop joint, embedded in the coordinates" in words
-        and "hangs on, by a joint of the spanning tree" in words
+        and "connected by a joint of the spanning tree" in words
     )
     assert any("5 equations, rank 2, 3 redundant; independent: joint1" in word for word in words)
     assert not any("forces hold" in word for word in words) and not any("inertia" in word for word in words)

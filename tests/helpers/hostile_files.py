@@ -103,7 +103,7 @@ MJCF |= {  # numbers that no model can have, and more than is compiled soon
         body('<joint name="j"/>' + BALL), '<equality><joint joint1="j" polycoef="nan 1 0 0 0"/></equality>'
     ),
     "mass inf": mujoco(body('<joint/><inertial pos="0 0 0" mass="inf" diaginertia="1 1 1"/>')),
-    "negative armature": mujoco(body('<joint armature="-1"/>' + BALL)),
+    "armature nan": mujoco(body('<joint armature="nan"/>' + BALL)),
     "keyframes": mujoco(body("<joint/>" + BALL), "<keyframe>" + "<key/>" * 60_000 + "</keyframe>"),
     "height field": mujoco(
         "", '<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'

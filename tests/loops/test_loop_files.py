@@ -80,7 +80,7 @@ FAULTS = {
     "dimension": ("closed_loop: [[tip, pin]]\ntype: [2d]", "type: expected 3D or 6D, got 2d"),
     "frame": (
         "closed_loop: [[tip, pint]]\ntype: [3d]",
-        "no link or frame has that name (did you mean 'pin'",
+        "name of a link or frame, got 'pint' (did you mean 'pin'",
     ),
     "motor": ("name_mot: [motr]", "no joint named 'motr' in the model file (did you mean 'motor'?)"),
     "joint type": ("joint_name: [motor]\njoint_type: [HINGE]", "SPHERICAL, FIXED or UJOINT_XY, got HINGE"),

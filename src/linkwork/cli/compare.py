@@ -116,13 +116,12 @@ def _pinocchio(model: lw.Model, args: argparse.Namespace) -> Peer:
         peer = pinocchio_tree(pin, model)
     convert = from_pinocchio.States(model, peer)
     data = peer.createData()
-    damping = np.concatenate([np.zeros(0), *(joint.damping for joint in model.joints)])
-    passive = _springs(model)
+    passive = _passive_forces(model)
 
     def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         rows = zip(convert.q_to(q), convert.v_to(v), convert.v_to(a))
         result = convert.tau_from(np.array([pin.rnea(peer, data, *row).copy() for row in rows]))
-        return result + damping * v + passive(q)
+        return result + passive(q, v)
 
     def mass(q: np.ndarray) -> np.ndarray:
         result = []
@@ -132,22 +131,25 @@ def _pinocchio(model: lw.Model, args: argparse.Namespace) -> Peer:
         return np.array(result)
 
     def forward(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        acting = tau - damping * v - passive(q)
+        acting = tau - passive(q, v)
         rows = zip(convert.q_to(q), convert.v_to(v), convert.tau_to(acting))
         return convert.v_from(np.array([pin.aba(peer, data, *row).copy() for row in rows]))
 
     return Peer("Pinocchio", inverse, mass, forward)
 
 
-def _springs(model: lw.Model) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function for the forces of joint springs, (rows, nv), which Pinocchio does not model."""
-    if not any(any(joint.stiffness) for joint in model.joints):
-        return lambda q: np.zeros((len(q), model.nv))
-    still = np.zeros(model.nv)
-    bare = model.without_passive_forces()
-    return lambda q: (
-        lw.bias_force(model, q, still) - lw.gravity_force(model, q) - lw.bias_force(bare, q, still)
-    )
+def _passive_forces(model: lw.Model) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return a function for the forces, (rows, nv), that Pinocchio does not model: springs and dampers of
+    joints, spatial tendons and compensated weights.
+    """
+    if not (
+        any(any(joint.stiffness) or any(joint.damping) for joint in model.joints)
+        or model.tendons
+        or model.weight_compensations
+    ):
+        return lambda q, v: np.zeros((len(q), model.nv))
+    rigid = replace(model.without_passive_forces(), gravity=model.gravity, kernels={})
+    return lambda q, v: lw.bias_force(model, q, v) - lw.bias_force(rigid, q, v)
 
 
 def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
@@ -159,11 +161,13 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
     peer.opt.disableflags |= (
         int(disable.mjDSBL_CONSTRAINT) | int(disable.mjDSBL_CONTACT) | int(disable.mjDSBL_ACTUATION)
     )
-    peer.opt.density = peer.opt.viscosity = (
-        0.0  # this and what follows has no counterpart here, as the model's notes say
-    )
-    for values in (peer.body_gravcomp, peer.tendon_stiffness, peer.tendon_damping, peer.tendon_armature):
-        values[:] = 0.0
+    # these have no counterpart here, as the model's notes say
+    peer.opt.density = peer.opt.viscosity = 0.0
+    through_sites = (int(mujoco.mjtWrap.mjWRAP_SITE), int(mujoco.mjtWrap.mjWRAP_PULLEY))
+    for k, (first, points) in enumerate(zip(peer.tendon_adr, peer.tendon_num)):
+        if not np.isin(peer.wrap_type[first : first + points], through_sites).all():
+            peer.tendon_stiffness[k] = peer.tendon_damping[k] = 0.0
+        peer.tendon_armature[k] = 0.0
     convert = from_mujoco.States(model, peer)
     data = mujoco.MjData(peer)
 
@@ -222,6 +226,10 @@ def _mujoco_model(mujoco: Any, model: lw.Model, args: argparse.Namespace) -> Any
             for geom in [g for g in spec.geoms if g.meshname == mesh.name]:
                 _delete(spec, geom)
             _delete(spec, mesh)
+        for weight in model.weight_compensations:  # MuJoCo does not read Gazebo's elements
+            body = spec.body(model.bodies[weight.body].name)
+            if body is not None and weight.mass is None:
+                body.gravcomp = weight.fraction
     if (
         args.base == "free"
         and spec.worldbody.first_body() is not None
