@@ -30,7 +30,7 @@ from linkwork.version import __version__
 
 ROWS = ("all", "outputs", "failed", "none")
 DEFAULT_CHUNK = 16_384  # samples: states of one chunk stay in a core's cache
-DEVICE_CHUNK = 131_072  # on a GPU: several times the states that its multiprocessors hold at once
+DEVICE_CHUNK = 262_144  # samples on a GPU: smaller chunks leave it waiting for the host
 MAX_RECORDED = 64 << 20  # bytes of recorded states of one chunk, by default
 PROBED = 3  # samples that are computed beforehand, to know outputs and to check them
 
