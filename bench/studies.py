@@ -225,7 +225,8 @@ def folder_and_parts(study: lw.Study, folder: Path | None) -> None:
 
 def parts(study: lw.Study) -> None:
     """Print what the parts of a chunk cost."""
-    from linkwork.studies import chunk_files, chunks, outputs
+    from linkwork.studies import chunk_files, outputs
+    from linkwork.studies import rows as study_rows
     from linkwork.studies.encoding import encode_nodes
     from linkwork.studies.quantities import arguments_of
 
@@ -237,14 +238,14 @@ def parts(study: lw.Study) -> None:
         drawn = study.sampler.draw(space, 0, rows)
         values = study.sampler.assign(space, 0, drawn)
         arguments = arguments_of(model, values, study.starts[0], rows)
-        batch = chunks.compute_batch(study, 0, index, drawn)
+        batch = study_rows.compute_batch(study, 0, index, drawn)
         found = study.evaluate(0, rows)
-        nodes = chunks.summarize(study, found)
+        nodes = study_rows.summarize(study, found)
         calls: dict[str, Callable[[], Any]] = {
             "draw": lambda: study.sampler.assign(space, 0, study.sampler.draw(space, 0, rows)),
             "rollout": lambda: study.task.run(model, arguments, rows),
             "outputs": lambda: outputs.evaluate_outputs(study.outputs, batch),
-            "summaries": lambda: chunks.summarize(study, found),
+            "summaries": lambda: study_rows.summarize(study, found),
             "file": lambda: chunk_files.chunk_bytes(study, found, nodes),
         }
         for name, call in calls.items():
