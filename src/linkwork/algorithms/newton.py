@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.compiler.ir.functions import absolute, exponent, loop, maximum, minimum, where
+from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, where
+from linkwork.compiler.ir.precision import by_precision
 from linkwork.spatial import is_zero
 
 MAX_NEWTON_ITERATIONS = 50
@@ -72,8 +73,7 @@ def tolerance(double: float, q: np.ndarray) -> Any:
     """Return a tolerance in the precision in which a program runs on q: `double`, or what single precision
     allows.
     """
-    lowest = exponent(minimum(absolute(q[0]), 0.0))  # of zero: -1023 or -127
-    return where(lowest < -500.0, double, SINGLE_PRECISION_FACTOR * double)
+    return by_precision(q[0], double, SINGLE_PRECISION_FACTOR * double)
 
 
 def one_norm(x: Iterable[Any]) -> Any:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from linkwork.compiler.ir.functions import absolute, maximum, minimum, sqrt, where
+from linkwork.compiler.ir.precision import by_precision
 from linkwork.contact.collision_functions import Collision
 from linkwork.contact.gjk import nearest_points
 from linkwork.contact.manifold import Meeting, Patch, manifold, negated
-from linkwork.contact.precision import by_precision
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
@@ -85,7 +85,7 @@ class Boxes(Collision):
         # points of faces, edges or corners that look at the other box: what lies between them may be
         # outside of a box that is thin
         normal = product(n, T.R)
-        flat = by_precision(T, FLUSH_SINE, SINGLE_FLUSH_SINE)
+        flat = by_precision(T.p[0], FLUSH_SINE, SINGLE_FLUSH_SINE)
         middle = middle / where(count > 0.5, count, 1.0)
         b = _on_feature(middle - 0.5 * witness.gap * n, n, self.other_half, flat)
         a = product(b + witness.gap * n - T.p, T.R)
@@ -115,7 +115,7 @@ class Boxes(Collision):
         if exact:
             across = nearest[0] - nearest[1] - best.distance * np.array(best.n, dtype=object)
             largest = EXACT_NORMAL * max(sum(self.half), sum(self.other_half))
-            least = by_precision(T, EXACT_DISTANCE, SINGLE_EXACT_DISTANCE) * self.scale
+            least = by_precision(T.p[0], EXACT_DISTANCE, SINGLE_EXACT_DISTANCE) * self.scale
             rounded = (best.distance > least) & (square > 0.0)
             rounded = rounded & (product(across, across) > largest * largest)
         n = np.array([where(rounded, (a - b) / away, e) for a, b, e in zip(*nearest, best.n)], dtype=object)
@@ -298,7 +298,7 @@ def _on_feature(x: np.ndarray, d: np.ndarray, half: tuple[float, float, float], 
 
 
 def _margin(T: Pose) -> Any:
-    return by_precision(T, PREFERENCE_MARGIN, SINGLE_MARGIN)
+    return by_precision(T.p[0], PREFERENCE_MARGIN, SINGLE_MARGIN)
 
 
 def _within(x: Any, half: Any) -> Any:

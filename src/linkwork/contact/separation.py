@@ -23,12 +23,12 @@ from typing import Any, final
 import numpy as np
 
 from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, sqrt, where
+from linkwork.compiler.ir.precision import by_precision
 from linkwork.contact.active_features import ActiveFeatures, NearestPoints, SupportPair
 from linkwork.contact.collision_functions import Collision
 from linkwork.contact.convex import TINY, Convex, unit
 from linkwork.contact.gjk import nearest_simplex
 from linkwork.contact.manifold import Meeting, Patch, manifold
-from linkwork.contact.precision import by_precision
 from linkwork.spatial import Pose
 from linkwork.spatial.constants import product
 
@@ -196,8 +196,8 @@ class ConvexPair(Collision):
         """Return normal, distance and features of the nearest points of the cores, (24,), from a direction
         (and more numbers) to begin with.
         """
-        rounding = by_precision(T, ROUNDING_TOL, SINGLE_ROUNDING_TOL)
-        apart = by_precision(T, PASS_SEPARATION, SINGLE_PASS_SEPARATION)
+        rounding = by_precision(T.p[0], ROUNDING_TOL, SINGLE_ROUNDING_TOL)
+        apart = by_precision(T.p[0], PASS_SEPARATION, SINGLE_PASS_SEPARATION)
 
         def ascend(state: np.ndarray) -> tuple[np.ndarray, Any]:
             n = state[:3]
@@ -292,7 +292,7 @@ def _means(
 
 def _tolerance(T: Pose) -> Any:
     """Return by how much numbers that are the same may differ, in the precision in which a program runs."""
-    return by_precision(T, DOUBLE_TOL, SINGLE_TOL)
+    return by_precision(T.p[0], DOUBLE_TOL, SINGLE_TOL)
 
 
 def _solved(L: np.ndarray, u: np.ndarray) -> np.ndarray:

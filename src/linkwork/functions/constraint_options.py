@@ -11,12 +11,12 @@ import numpy as np
 
 from linkwork.algorithms.constrained.proximal import Settings
 from linkwork.algorithms.constrained.row_mobility import (
-    by_precision,
     dependent_rows,
     mass_ratio,
     row_mobilities,
 )
 from linkwork.compiler.ir.functions import where
+from linkwork.compiler.ir.precision import by_precision
 from linkwork.constraints import Constraint, all_constraints, total
 from linkwork.errors import ModelError
 from linkwork.functions.engine.call_arguments import as_numbers

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
-from linkwork.algorithms.constrained.row_mobility import by_precision
 from linkwork.algorithms.loops.embedded_derivatives import (
     Along,
     of_inverse_dynamics_apart,
@@ -40,6 +39,7 @@ from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.inverse_dynamics_derivatives import Differentiate
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
 from linkwork.compiler.ir.functions import map_rows, where
+from linkwork.compiler.ir.precision import by_precision
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.constraints import Constraint
 from linkwork.lazy import cached_property

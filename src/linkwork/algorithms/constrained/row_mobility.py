@@ -17,7 +17,6 @@ import numpy as np
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
 from linkwork.compiler.ir.context import untraced
-from linkwork.compiler.ir.functions import absolute, exponent, minimum, where
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.constraints import Constraint, rows_of, total, with_nominal_numbers
 from linkwork.errors import LinkworkError
@@ -28,12 +27,6 @@ TRIAL_STATES = 3
 IMMOBILE_TOL = 1e-9  # mobility relative to the largest of its kind up to which a row counts as immobile
 DEPENDENT_TOL = 1e-6  # of a unit row, what is left without those before it, up to which it depends on them
 MAX_SPREAD = 1e4  # ratio of mobilities represented by one number
-
-
-def by_precision(x: Any, double: float, single: float) -> Any:
-    """Return `double` or `single`, depending on the precision in which a program runs on x."""
-    lowest = exponent(minimum(absolute(x), 0.0))  # of zero: -1023 or -127
-    return where(lowest < -500.0, double, single)
 
 
 def row_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np.ndarray:
