@@ -151,11 +151,11 @@ class ConvexPair(Collision):
         L = self._spread(T)
         again = octant > 7.5
         signs = []
-        rest = octant - where(again, 8.0, 0.0)
+        remainder = octant - where(again, 8.0, 0.0)
         for value in (4.0, 2.0, 1.0):
-            upper = rest > value - 0.5
+            upper = remainder > value - 0.5
             signs.append(where(upper, -1.0, 1.0))
-            rest = rest - where(upper, value, 0.0)
+            remainder = remainder - where(upper, value, 0.0)
 
         def sample(state: np.ndarray) -> tuple[np.ndarray, Any]:
             """Return the next point of Roberts' sequence in a triangle, and the best direction so far."""
@@ -182,14 +182,14 @@ class ConvexPair(Collision):
 
         Of directions L^-T u, with u all around, many are those along which this is thin.
         """
-        own = self.one.spread
-        Q = product(product(T.R, own), T.R.T) + self.other.spread
-        Q = Q + LEAST_SPREAD * (float(np.trace(own)) + float(np.trace(self.other.spread))) * np.eye(3)
+        spread = self.one.spread
+        Q = product(product(T.R, spread), T.R.T) + self.other.spread
+        Q = Q + LEAST_SPREAD * (float(np.trace(spread)) + float(np.trace(self.other.spread))) * np.eye(3)
         L = np.zeros((3, 3), dtype=object)
         for i in range(3):
             for j in range(i + 1):
-                rest = Q[i, j] - product(L[i, :j], L[j, :j]) if j else Q[i, j]
-                L[i, j] = sqrt(maximum(rest, TINY)) if i == j else rest / L[j, j]
+                remainder = Q[i, j] - product(L[i, :j], L[j, :j]) if j else Q[i, j]
+                L[i, j] = sqrt(maximum(remainder, TINY)) if i == j else remainder / L[j, j]
         return L
 
     def _ascent(self, T: Pose, start: np.ndarray) -> np.ndarray:

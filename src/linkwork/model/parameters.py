@@ -226,8 +226,8 @@ def checked(model: ModelData, values: Mapping[str, Any]) -> dict[str, np.ndarray
         arrays[name] = array
     stiffness = _tables(model, {name: x for name, x in arrays.items() if parse(name)[0] == "stiffness"})
     for joint in model.joints if stiffness else ():
-        own = tuple(float(x) for x in stiffness["stiffness"].entries[joint.v_slice])
-        check_properties(f"joint {joint.name!r}", replace(joint, stiffness=own))
+        springs = tuple(float(x) for x in stiffness["stiffness"].entries[joint.v_slice])
+        check_properties(f"joint {joint.name!r}", replace(joint, stiffness=springs))
     return arrays
 
 

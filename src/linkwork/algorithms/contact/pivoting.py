@@ -105,14 +105,14 @@ def pivoted(rows: Rows, known: Pivoted, start: np.ndarray, enter: Any, small: An
         better = violated < where(violated <= least, 1.0, BETTER) * least_violated
         best, best_f = (where(better, x, y) for x, y in ((lam, best), (f, best_f)))
         least_violated = where(better, violated, least_violated)
-        whole = way > 1.0 - APEX
+        is_full_step = way > 1.0 - APEX
         sliding: Any = 0.0
         for each in contacts:
             sliding = maximum(each.branch, sliding)
         worst = steps - known.steps > FIRST_RULE
-        lam, contacts, unchanged = _released(contacts, w, lam, whole, 0.1 * least, small, worst)
+        lam, contacts, unchanged = _released(contacts, w, lam, is_full_step, 0.1 * least, small, worst)
         # contacts that stick and contradict each other by little need larger and larger impulses
-        stuck = whole & unchanged & (sliding < STICKING + 0.5)
+        stuck = is_full_step & unchanged & (sliding < STICKING + 0.5)
         small = where(stuck, maximum(0.1 * small, LEAST_PROXIMAL), small)
         after = [*best, *lam, *best_f, *(each.branch for each in contacts)]
         after += [x for each in contacts for x in each.u]
@@ -147,8 +147,8 @@ def _newton_step(
         if contact is None:
             selected.append(branches(blocks, group[0], w[group], lam[group], how, rows.soft[group]))
             continue
-        own = _on_branch(contact, w[group[:3]], lam[group[:3]], rows.soft[group[0]], small)
-        selected.append(attached(blocks, group[0], w[group], lam[group], how, own))
+        branch = _on_branch(contact, w[group[:3]], lam[group[:3]], rows.soft[group[0]], small)
+        selected.append(attached(blocks, group[0], w[group], lam[group], how, branch))
     f, S = rows.assembled(np.zeros(len(lam)), selected)
     D = len(rows.C)
     motion = solve_without_pivots(np.eye(D) + rows.C @ S, (rows.C @ f)[:, None])[:, 0]
@@ -270,13 +270,13 @@ def _released(
     closing = []
     sticking = []
     for each, violated in zip(closes, violations):
-        chosen = waits & (violated >= most)
-        closing.append(chosen & each)
-        sticking.append(chosen & _negated(each))
-        waits = waits & _negated(chosen)
+        changes = waits & (violated >= most)
+        closing.append(changes & each)
+        sticking.append(changes & _negated(each))
+        waits = waits & _negated(changes)
     numbers: Any = _numbers(contacts[0], w)
-    for each, chosen in zip(contacts, closing):
-        numbers = [where(chosen, x, y) for x, y in zip(_numbers(each, w), numbers)]
+    for each, changes in zip(contacts, closing):
+        numbers = [where(changes, x, y) for x, y in zip(_numbers(each, w), numbers)]
     impulse, branch, u = _alone(np.array(numbers, dtype=object), small)
     lam = np.array(lam, dtype=object)
     result = []

@@ -59,15 +59,15 @@ def _check(caller: str, name: str, entries: _Entries, numbers: np.ndarray) -> No
     if numbers.shape[-1:] != (entries.size,):  # the kernel says so
         return
     for joint, places in entries.joints:
-        given = numbers[..., places]
-        if not given.any():
+        stiffness = numbers[..., places]
+        if not stiffness.any():
             continue
         equal = joint.kind.springs == "equal" and not any(joint.rest)
-        first = given[..., :1]  # rows with NaN fail alone
-        wrong = ((given < first) | (given > first) if equal else given != 0.0).any(axis=-1)
+        first = stiffness[..., :1]  # rows with NaN fail alone
+        wrong = ((stiffness < first) | (stiffness > first) if equal else stiffness != 0.0).any(axis=-1)
         if wrong.any():
             raise ModelError(
                 f"{caller}: parameter {name!r}: expected {'equal numbers' if equal else '0'} at joint "
-                f"{printable(joint.name)!r}, got {given[wrong][0].tolist()}: other springs of a "
+                f"{printable(joint.name)!r}, got {stiffness[wrong][0].tolist()}: other springs of a "
                 f"{type(joint.kind).__name__} joint have no potential"
             )

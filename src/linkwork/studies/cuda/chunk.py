@@ -91,9 +91,9 @@ def _device_outputs(study: Study) -> frozenset[str]:
     """Return the outputs that only reductions on the GPU read."""
     if study.block != BLOCK:
         return frozenset()
-    kept = set(study.outputs)
+    staying = set(study.outputs)
     for each in study.summaries:
         for name in each.outputs:
             if not summarizes_on_device(each, study.output_shape(name)):
-                kept.discard(name)
-    return frozenset(kept)
+                staying.discard(name)
+    return frozenset(staying)

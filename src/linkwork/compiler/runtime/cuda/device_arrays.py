@@ -64,12 +64,14 @@ class DeviceArray:
             raise IndexError(f"an array on the GPU: expected x[:, k], got {key!r}")
         selected = range(self.shape[1])[key[1]]
         first = selected if isinstance(selected, int) else selected.start
-        kept: tuple[int, ...] = () if isinstance(selected, int) else (len(selected),)
+        columns: tuple[int, ...] = () if isinstance(selected, int) else (len(selected),)
         if isinstance(selected, range) and selected.step != 1:
             raise IndexError(f"an array on the GPU: expected consecutive entries, got {key!r}")
         size = math.prod(self.shape[2:])
         address = self.address + first * size * self.dtype.itemsize
-        return DeviceArray(address, (self.shape[0], *kept, *self.shape[2:]), self.dtype, self.gpu, self.step)
+        return DeviceArray(
+            address, (self.shape[0], *columns, *self.shape[2:]), self.dtype, self.gpu, self.step
+        )
 
     def part(self, first: int) -> DeviceArray:
         """Return the numbers of x, (n,), from `first` on."""
