@@ -43,14 +43,20 @@ a = lw.forward_dynamics(robot, q, v, [0.0] * robot.nv)
 
 
 def posture(name: str, model: lw.Model) -> np.ndarray:
-    """A configuration in which a mechanism is easy to recognise, (nq,)."""
+    """Return a configuration, (nq,), in which the mechanism is easy to recognise."""
     if name in OPEN:
         return np.asarray(lw.close_loops(model, OPEN[name])[0])
     return model.random_state(RANDOM[name])[0] if name in RANDOM else model.neutral()
 
 
+def description(docstring: str) -> str:
+    """Return a docstring without its sections and its verb, in one paragraph."""
+    text = " ".join(docstring.partition("\nParameters\n")[0].split()).removeprefix("Return ")
+    return text[0].upper() + text[1:]
+
+
 def main() -> None:
-    """Draw and write."""
+    """Draw all mechanisms and write the page."""
     (DOCS / "gallery").mkdir(exist_ok=True)
     rows = [HEAD]
     sized = {
@@ -62,13 +68,14 @@ def main() -> None:
             make = getattr(lw.robots, name)
             model = make(*sized.get(name, ()))
             lw.visualization.film(model, posture(name, model), path=DOCS / f"gallery/{name}.png", size=SIZE)
-            told, _, more = inspect.getdoc(make).partition("\n\n")
-            called = f"lw.robots.{name}({', '.join(map(str, sized.get(name, ())))})"
-            loops = f", {len(model.loops)} loops and couplings" if model.loops else ""
+            summary = description(inspect.getdoc(make))
+            call = f"lw.robots.{name}({', '.join(map(str, sized.get(name, ())))})"
+            loops = (
+                f", {len(model.loops)} loop constraint{'s'[: len(model.loops) > 1]}" if model.loops else ""
+            )
             rows.append(
-                f"### {name}\n\n![{name}](gallery/{name}.png)\n\n`{called}`: {len(model.bodies)} bodies, nq {model.nq}, "
-                f"nv {model.nv}{loops}.\n\n{told} {' '.join(more.split())}".rstrip()
-                + "\n\n"
+                f"### {name}\n\n![{name}](gallery/{name}.png)\n\n`{call}`: {len(model.bodies)} bodies, nq {model.nq}, "
+                f"nv {model.nv}{loops}.\n\n{summary}\n\n"
             )
     (DOCS / "gallery.md").write_text("".join(rows).rstrip() + "\n", encoding="utf-8")
 

@@ -241,7 +241,7 @@ WRONG = [
     ({"friction": -1.0}, "friction: expected a non-negative number"),
     ({"restitution": 1.5}, "restitution: expected a number from 0 to 1"),
     ({"stiffness": 0.0}, "stiffness: expected a number above zero"),
-    ({"most": 2}, "3 points may touch something (3 of sphere on plane), more than 2: name the shapes"),
+    ({"max_candidates": 2}, "expected at most 2 contact candidates, got 3 (3 of sphere on plane)"),
     ({"shapes": ["photo"]}, "shape 'photo': the mesh has no hull and can touch nothing: lw.with_hulls"),
     ({"shapes": ["flat"]}, "expected 3 numbers in `size`"),
     ({"shapes": ["words"]}, "expected 1 number in `size`"),
@@ -341,7 +341,7 @@ def test_nothing_to_touch_with_is_an_error_unless_nothing_is_meant() -> None:
     model = lw.robots.arm()
     with pytest.raises(lw.ModelError, match="has no shape that may touch the ground"):
         Contacts().on(model)
-    assert Contacts(ground=None).on(model).found == ()
+    assert Contacts(ground=None).on(model).resolved == ()
 
 
 def test_frames_touch_where_a_model_has_no_shapes() -> None:

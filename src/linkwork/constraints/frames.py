@@ -143,11 +143,24 @@ class BetweenFrames(Constraint):
 @final
 @dataclass(frozen=True)
 class Weld(BetweenFrames):
-    """No motion of a frame relative to another: six rows [wx wy wz x y z], in the frame's axes.
+    """No motion of a frame relative to another: six rows [wx wy wz x y z], in the axes of the frame.
 
-    `to` is a frame's name, "world" if not given, or a pose in the world (a `Pose`, or (4, 4)). Gains pull the
-    frame to it, or, with `at`, to how it stands to it in the state `at`, (nq,): Weld("foot", at=q,
-    gains=Gains(100.0, 20.0)).
+    Parameters
+    ----------
+    frame : str
+        Name of the constrained frame.
+    to : str, Pose or array_like, shape (4, 4), optional
+        The other frame, or a pose in the world. Default: the world.
+    gains : Gains, optional
+        Baumgarte stabilization of the pose. Default none.
+    at : array_like, shape (nq,), optional
+        State in which the constraint is satisfied; gains pull towards the relative pose in it, instead of
+        towards coincident frames.
+
+    Examples
+    --------
+    >>> q = lw.robots.humanoid().neutral()
+    >>> weld = lw.Weld("left_sole", at=q, gains=lw.Gains(100.0, 20.0))
     """
 
     frame: str
@@ -167,9 +180,18 @@ class Weld(BetweenFrames):
 @final
 @dataclass(frozen=True)
 class Connect(BetweenFrames):
-    """The origins of two frames stay together, as in a ball joint: three rows [x y z], in the frame's axes.
+    """Coincident origins of two frames, as in a ball joint: three rows [x y z], in the axes of the frame.
 
-    `to`, `at` and `gains` as in `Weld`.
+    Parameters
+    ----------
+    frame : str
+        Name of the constrained frame.
+    to : str, Pose or array_like, shape (4, 4), optional
+        The other frame, or a pose in the world. Default: the world.
+    gains : Gains, optional
+        Baumgarte stabilization of the position. Default none.
+    at : array_like, shape (nq,), optional
+        State in which the constraint is satisfied; gains pull towards the relative position in it.
     """
 
     frame: str
@@ -188,11 +210,23 @@ class Connect(BetweenFrames):
 @final
 @dataclass(frozen=True)
 class Hold(BetweenFrames):
-    """Zero velocity of a frame in some of the directions [wx wy wz x y z].
+    """Zero velocity of a frame in selected directions.
 
-    `rows` are names of directions, in a string or a sequence; `axes` is "frame" or "to". In the moving axes
-    of the frame such rows are nonholonomic in general, as for a skate or a wheel that does not slip sideways,
-    and have no position error; rows in the axes of `to` have one. `to`, `at` and `gains` as in `Weld`.
+    Parameters
+    ----------
+    frame : str
+        Name of the constrained frame.
+    rows : str or sequence of str
+        Directions among wx, wy, wz, x, y and z, such as "x y wz".
+    to : str, Pose or array_like, shape (4, 4), optional
+        The other frame, or a pose in the world. Default: the world.
+    axes : {"to", "frame"}
+        Axes of the directions. In the moving axes of "frame", rows are nonholonomic in general, as for a
+        skate or a wheel that does not slip sideways, and have no position error.
+    gains : Gains, optional
+        Baumgarte stabilization of the position. Default none.
+    at : array_like, shape (nq,), optional
+        State in which the constraint is satisfied; gains pull towards the relative pose in it.
     """
 
     frame: str
@@ -257,10 +291,20 @@ def _unit(label: str, direction: Any) -> tuple[float, float, float]:
 @final
 @dataclass(frozen=True)
 class OnPlane(BetweenFrames):
-    """A frame's origin stays in a plane of `to` through that one's origin: one row, along the plane's normal.
+    """The origin of a frame stays in a plane through the origin of another: one row, along the normal.
 
-    `to` as in `Weld`; with `at`, gains pull to the parallel plane that the origin is in, in the state `at`,
-    (nq,).
+    Parameters
+    ----------
+    frame : str
+        Name of the constrained frame.
+    to : str, Pose or array_like, shape (4, 4), optional
+        Frame that carries the plane, or a pose in the world. Default: the world.
+    normal : sequence of float, shape (3,)
+        Normal of the plane, in the axes of `to`.
+    gains : Gains, optional
+        Baumgarte stabilization of the distance. Default none.
+    at : array_like, shape (nq,), optional
+        State whose parallel plane the gains pull to, instead of the plane through the origin of `to`.
     """
 
     frame: str
@@ -286,11 +330,25 @@ class OnPlane(BetweenFrames):
 @final
 @dataclass(frozen=True)
 class Rolling(BetweenFrames):
-    """Rolling of a ball of some radius [m] around a frame's origin on a plane through the origin of `to`.
+    """Rolling of a ball, centred at the origin of a frame, on a plane through the origin of another.
 
-    Three rows in the axes of `to`: the contact point of the ball does not move. Only the row along the normal
-    has a position error; the others are nonholonomic. `to` as in `Weld`; with `at`, gains pull to the height
-    in the state `at`.
+    Three rows in the axes of `to`: the point of contact does not slip. Only the row along the normal has a
+    position error; the others are nonholonomic.
+
+    Parameters
+    ----------
+    frame : str
+        Name of the frame at the centre of the ball.
+    radius : float
+        Radius of the ball [m].
+    to : str, Pose or array_like, shape (4, 4), optional
+        Frame that carries the plane, or a pose in the world. Default: the world.
+    normal : sequence of float, shape (3,)
+        Normal of the plane, in the axes of `to`.
+    gains : Gains, optional
+        Baumgarte stabilization of the height. Default none.
+    at : array_like, shape (nq,), optional
+        State whose height the gains pull to, instead of `radius`.
     """
 
     frame: str

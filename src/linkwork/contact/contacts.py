@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from linkwork.contact.candidates import Candidate
-from linkwork.contact.pair_filter import candidates_of, most_error, none_error
+from linkwork.contact.pair_filter import candidates_of, no_candidates, too_many_candidates
 from linkwork.errors import ModelError
 from linkwork.mechanism import Geometry
 from linkwork.model import Model
@@ -19,23 +19,46 @@ from linkwork.spatial.constants import set_frozen
 @final
 @dataclass(frozen=True)
 class Contacts:
-    """Rule for which shapes may touch: a frozen value that determines the candidates of a model
-    (`candidates`).
+    """Selection of the shapes that may touch, and the contact model: a frozen value.
 
-    - ground: "plane", which is z = 0 of the world unless the model has a plane or a height field of its own
-      there; None; or geometries on the world (planes, boxes, height fields), in place of the model's own.
-    - shapes: what may touch: names of shapes or of links (all their shapes), frames (as points), or
-      geometries whose `link` says where they are. None: all shapes of the model that can collide.
-    - pairs: between bodies: "auto" (of different mechanisms all that the model lets collide; of one, or where
-      `shapes` are given, those that the model lists), "all" (also of one mechanism), "none", or pairs of
-      names of shapes or links.
-    - friction, torsional [m], rolling [m]: coefficients for all contacts; None: those of the shapes.
-    - restitution: the part of the velocity with which shapes part again, 0 to 1.
-    - stiffness [N/m], damping [N s/m]: of compliant contacts; rigid ones have an infinite stiffness.
-    - margin [m]: the gap at which shapes touch; None: that of the shapes.
-    - limits, joint_friction: whether limits of joints and dry friction in them act.
-    - iterations, tolerance: of the solver.
-    - most: how many candidates there may be.
+    Parameters
+    ----------
+    ground : "plane", None, Geometry or sequence of Geometry
+        "plane" is z = 0 of the world, unless the model has a plane or a height field there. Geometries on the
+        world (planes, boxes, height fields) replace those of the model.
+    shapes : str, Geometry or sequence of these, optional
+        Shapes that may touch: names of shapes, of links (all their shapes) or of frames (as points), or
+        geometries with a `link`. Default: all collision shapes of the model.
+    pairs : {"auto", "all", "none"} or sequence of (str, str)
+        Contacts between bodies. "auto": those of different mechanisms; within one mechanism, or where
+        `shapes` are given, only pairs listed by the model. "all": self-collision too. Or pairs of names of
+        shapes or links.
+    friction : float, optional
+        Coulomb friction coefficient of all contacts. Default: those of the shapes.
+    torsional, rolling : float, optional
+        Torsional and rolling friction coefficients of all contacts [m]. Default: those of the shapes.
+    restitution : float
+        Ratio of separating to approaching speed of rigid contacts, 0 to 1.
+    stiffness : float
+        Stiffness of compliant contacts [N/m]. Default infinite: rigid contact.
+    damping : float
+        Damping of compliant contacts [N s/m].
+    margin : float, optional
+        Distance at which shapes touch [m]. Default: that of the shapes.
+    limits, joint_friction : bool
+        Whether joint limits and dry friction in joints act.
+    iterations : int
+        Largest number of solver iterations.
+    tolerance : float
+        Largest residual of a solved row [m/s].
+    max_candidates : int
+        Number of candidates above which an error is raised.
+
+    Examples
+    --------
+    >>> contacts = lw.Contacts(shapes=["left_sole", "right_sole"], friction=0.8)
+    >>> len(lw.contact_candidates(lw.robots.humanoid(), contacts))
+    2
     """
 
     ground: Any = "plane"
@@ -52,9 +75,9 @@ class Contacts:
     joint_friction: bool = True
     iterations: int = 200
     tolerance: float = 1e-9
-    most: int = 256
-    # the candidates of one model: the normal form, by which kernels are found
-    found: tuple[Candidate, ...] | None = None
+    max_candidates: int = 256
+    # candidates of one model: the normal form, which identifies kernels
+    resolved: tuple[Candidate, ...] | None = None
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -75,7 +98,7 @@ class Contacts:
         for word in ("limits", "joint_friction"):
             if not isinstance(getattr(self, word), bool):
                 raise ModelError(f"Contacts: {word}: expected True or False, got {getattr(self, word)!r}")
-        for word in ("iterations", "most"):
+        for word in ("iterations", "max_candidates"):
             x = getattr(self, word)
             if isinstance(x, bool) or not isinstance(x, int) or x < 1:
                 raise ModelError(f"Contacts: {word}: expected an integer of at least 1, got {x!r}")
@@ -105,7 +128,7 @@ class Contacts:
 
     def candidates(self, model: Model) -> tuple[Candidate, ...]:
         """Return all points of a model that may touch something, by the rule (docs/how_to/contact.md)."""
-        return candidates_of(model, self) if self.found is None else self.found
+        return candidates_of(model, self) if self.resolved is None else self.resolved
 
     def on(self, model: Model) -> Contacts:
         """Return the normal form for a model: the candidates themselves in place of what chooses them.
@@ -113,14 +136,14 @@ class Contacts:
         This is the normal form of the option: a kernel depends on shapes, which `Model.digest` does not
         cover.
         """
-        if self.found is not None:
+        if self.resolved is not None:
             return self
         candidates = self.candidates(model)
-        if len(candidates) > self.most:
-            raise most_error(model, candidates, self.most)
+        if len(candidates) > self.max_candidates:
+            raise too_many_candidates(model, candidates, self.max_candidates)
         if not candidates and self.ground is not None:
-            raise none_error(model, self)
-        return replace(self, ground=None, shapes=None, pairs="none", found=candidates)
+            raise no_candidates(model, self)
+        return replace(self, ground=None, shapes=None, pairs="none", resolved=candidates)
 
 
 def chosen_contacts(model: Model, contacts: Any = None, **_: Any) -> dict[str, Any]:

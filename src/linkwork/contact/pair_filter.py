@@ -231,25 +231,24 @@ def candidates_of(model: Model, contacts: Any) -> tuple[Candidate, ...]:
     return _with_different_names(result)
 
 
-def most_error(model: Model, candidates: tuple[Candidate, ...], most: int) -> LimitError:
+def too_many_candidates(model: Model, candidates: tuple[Candidate, ...], limit: int) -> LimitError:
     """Return the error for too many candidates."""
     kinds = join_names(
         [f"{n} of {kind}" for kind, n in Counter(each.kind for each in candidates).most_common()]
     )
     return LimitError(
-        f"{printable(model.name)}: {len(candidates)} points may touch something ({kinds}), more than {most}: "
-        "name the shapes or frames that matter, Contacts(shapes=[...]), leave out contacts between bodies, "
-        "Contacts(pairs='none'), or allow more, most="
+        f"{printable(model.name)}: expected at most {limit} contact candidates, got {len(candidates)} "
+        f"({kinds}): select shapes or frames by Contacts(shapes=[...]), omit contacts between bodies by "
+        "Contacts(pairs='none'), or set max_candidates="
     )
 
 
-def none_error(model: Model, contacts: Any) -> ModelError:
-    """Return the error for a model in which nothing may touch the ground."""
+def no_candidates(model: Model, contacts: Any) -> ModelError:
+    """Return the error for a model without contact candidates."""
     why = "".join(f" ({sentence})" for sentence in left_out(model, contacts))
     return ModelError(
-        f"{printable(model.name)} has no shape that may touch the ground{why}: name shapes or frames, "
-        "Contacts(shapes=[...]), add "
-        "shapes to the model, or say that nothing touches it, Contacts(ground=None)"
+        f"{printable(model.name)} has no shape that may touch the ground{why}: select shapes or frames by "
+        "Contacts(shapes=[...]), add shapes to the model, or use Contacts(ground=None)"
     )
 
 

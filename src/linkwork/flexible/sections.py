@@ -35,7 +35,19 @@ class Section(Protocol):
 
 @dataclass(frozen=True)
 class General:
-    """A cross section given by its properties; see `Section`."""
+    """A cross section given by its properties.
+
+    Parameters
+    ----------
+    area : float
+        Area [m²].
+    Iy, Iz : float
+        Second moments of area about y and z [m⁴].
+    J : float
+        Torsion constant [m⁴].
+    ky, kz : float, optional
+        Shear correction factors for shear along y and z. Default 5/6.
+    """
 
     area: float
     Iy: float
@@ -143,8 +155,16 @@ class Tube(_Round):
 class Material:
     """A linear elastic material.
 
-    `density` [kg/m³], Young's modulus `young` [Pa], and `shear` modulus [Pa], by default from Poisson's
-    ratio.
+    Parameters
+    ----------
+    density : float
+        Density [kg/m³].
+    young : float
+        Young's modulus [Pa].
+    poisson : float, optional
+        Poisson's ratio. Default 0.3.
+    shear : float, optional
+        Shear modulus [Pa]. Default young / (2 (1 + poisson)).
     """
 
     density: float

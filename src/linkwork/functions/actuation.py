@@ -86,8 +86,10 @@ def actuation(
 
     Parameters
     ----------
-    q, v : array_like, shapes (..., nq), (..., nv)
-        Configurations and velocities.
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
     controls : array_like, shape (..., actuators)
         One for each of `actuators`: a torque, a desired angle, or as the file defines. Each is clipped to its
         `control_range`.

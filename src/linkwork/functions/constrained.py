@@ -105,8 +105,12 @@ def constrained_dynamics(
 
     Parameters
     ----------
-    q, v, tau : array_like, shapes (..., nq), (..., nv), (..., nv)
-        Configurations, velocities [rad/s, m/s] and joint forces [N m, N].
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    tau : array_like, shape (..., nv)
+        Joint forces of the independent joints [N m, N].
     f_ext : array_like, shape (..., bodies, 6), optional
         External wrench on each body, as in `inverse_dynamics`.
     targets : array_like, shape (..., m), optional
@@ -224,8 +228,10 @@ def impact(
 
     Parameters
     ----------
-    q, v : array_like, shapes (..., nq), (..., nv)
-        Configurations and velocities before the impact [rad/s, m/s].
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
     active, constraints, method, compliance, iterations, tolerance, details
         As in `constrained_dynamics`, with velocities and impulses in place of accelerations and forces.
     restitution : float or array_like, optional

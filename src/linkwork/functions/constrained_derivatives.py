@@ -55,22 +55,43 @@ def constrained_dynamics_derivatives(
     constraints: Sequence[Constraint],
     wrt: str | Iterable[str] = ("q", "v", "tau"),
 ) -> tuple[Any, ...]:
-    """Return ∂a/∂q, ∂a/∂v, ∂a/∂tau, each (..., nv, nv), and ∂f/∂q, ∂f/∂v, ∂f/∂tau, each (..., m, nv), of
-    `constrained_dynamics`.
+    """Return the derivatives of accelerations a and constraint forces f of `constrained_dynamics`.
 
-    a are its accelerations and f the forces of its rows [N or N m], at the solution that its iterations
-    approach: by the system of M and the constraint Jacobian that both solve, with its factors used for all
-    columns (Carpentier, Budhiraja and Mansard 2021). ∂/∂q is on the tangent space: by δ in `integrate(q, δ)`,
-    also where that leaves the constraints. `f_ext` is held fast in the bodies' frames, and `targets` in their
-    rows. `active` as in `constrained_dynamics`: forces of what does not act stay zero.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    tau : array_like, shape (..., nv)
+        Joint forces of the independent joints [N m, N].
+    f_ext : array_like, shape (..., bodies, 6), optional
+        External wrench on each body, constant in the frame of the body.
+    targets : array_like, shape (..., m), optional
+        Accelerations of the m rows, as in `constrained_dynamics`.
+    active : array_like, shape (..., constraints), optional
+        Which constraints act, as in `constrained_dynamics`. Forces of inactive ones stay zero.
+    constraints : sequence of Constraint
+        Constraints, with m rows.
+    wrt : str or sequence of str
+        Variables of the derivatives: "q", "v", "tau", "f_ext", "targets" and parameters of the model.
 
-    `wrt` names what derivatives are by, in their order, first those of a and then those of f: "q", "v",
-    "tau", "f_ext", "targets", and parameters of the model, as in `inverse_dynamics_derivatives`.
+    Returns
+    -------
+    tuple of ndarray
+        ∂a, (..., nv, n), for each variable of n entries, then ∂f, (..., m, n), for each: by default ∂a/∂q,
+        ∂a/∂v, ∂a/∂tau, ∂f/∂q, ∂f/∂v, ∂f/∂tau. ∂/∂q is on the tangent space: with respect to δ in
+        `integrate(q, δ)`.
 
-    Redundant rows are ordinary input, also where they contradict each other. They share forces, and miss
-    their targets, as in `constrained_dynamics` with its default compliance, where they are redundant in all
-    configurations. Where the rows' rank changes, forces have no derivatives, nor have accelerations if rows
-    contradict each other there: those returned are of independent rows alone.
+    Notes
+    -----
+    Derivatives are those of the converged solution, from the system of M and the constraint Jacobian, whose
+    factors serve all columns (Carpentier, Budhiraja and Mansard 2021).
+
+    Redundant and contradictory rows are allowed: they share forces and miss their targets as in
+    `constrained_dynamics` with its default compliance, where they are redundant in all configurations. Where
+    the rank of the rows changes, forces have no derivatives, nor have accelerations if rows contradict each
+    other there: the derivatives returned are those of independent rows alone.
     """
     check_motions(model, constraints)
     arrays = {"q": q, "v": v, "tau": tau, "f_ext": f_ext, "targets": targets}

@@ -56,8 +56,12 @@ def constrained_inverse_dynamics(
 
     Parameters
     ----------
-    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
-        Configurations, velocities and accelerations, with J a + `constraint_bias` = 0.
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Accelerations of the independent joints [rad/s², m/s²], with J a + `constraint_bias` = 0.
     f_ext : array_like, shape (..., bodies, 6), optional
         External wrench on each body, as in `inverse_dynamics`.
     constraints : Constraint or sequence

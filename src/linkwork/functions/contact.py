@@ -237,8 +237,12 @@ def step(
 
     Parameters
     ----------
-    q, v, tau : array_like, shapes (..., nq), (..., nv), (..., nv)
-        Configurations, velocities [rad/s, m/s] and joint forces [N m, N].
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    tau : array_like, shape (..., nv)
+        Joint forces of the independent joints [N m, N].
     dt : array_like, shape (...)
         Step [s].
     f_ext : array_like, shape (..., bodies, 6), optional
@@ -261,8 +265,10 @@ def step(
 
     Returns
     -------
-    q, v : ndarray, shapes (..., nq), (..., nv)
-        State after the step.
+    q : ndarray, shape (..., nq)
+        Configurations.
+    v : ndarray, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
     impulses : ndarray, shape (..., impulses)
         With `details`: impulses [N s, N m s], named by `impulse_names`.
     violation, iterations, converged : ndarray, shape (...)

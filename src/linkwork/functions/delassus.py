@@ -153,11 +153,28 @@ def damped_delassus_inverse(
 def damped_delassus_inverse_at_base(
     model: Model, q: Any, active: Any = None, *, constraints: Sequence[Constraint], compliance: Any = AUTO
 ) -> tuple[Any, Any]:
-    """Return B, (..., m, m), and C, (..., m, 6), with `damped_delassus_inverse` = B - C Cᵀ.
+    """Return `damped_delassus_inverse` as B - C Cᵀ, without the coupling by a free base in B.
 
-    This is cABA-OSIMf (Constrained Eq. 41), for mechanisms on a free base: B couples only constraints in the
-    same branch, so B x - C (Cᵀ x) costs less than the dense product. On a fixed base C is zero. Arguments as
-    in `damped_delassus_inverse`.
+    This is cABA-OSIMf (Constrained Eq. 41): B couples only constraints in the same branch, so B x - C (Cᵀ x)
+    costs less than the dense product. On a fixed base C is zero.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    active : array_like, shape (..., constraints), optional
+        Which constraints act, as in `constrained_dynamics`. Default all.
+    constraints : sequence of Constraint
+        Constraints, with m rows.
+    compliance : float, array_like or "auto"
+        Compliance of the rows, as in `damped_delassus_inverse`.
+
+    Returns
+    -------
+    B : ndarray, shape (..., m, m)
+        Damped inverse with the free base held.
+    C : ndarray, shape (..., m, 6)
+        Factor of the term due to the free base.
     """
     rows = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
     return family.damped_inverse_at_base(rows, per_row(compliance, model, constraints, q))
@@ -181,6 +198,25 @@ def damped_delassus_product(
     constraints: Sequence[Constraint],
     compliance: Any = AUTO,
 ) -> Any:
-    """Return `damped_delassus_inverse` times x, (..., m), in linear time and without the matrix."""
+    """Return `damped_delassus_inverse` times a vector, in linear time and without the matrix.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    x : array_like, shape (..., m)
+        Vectors in the space of the m constraint rows.
+    active : array_like, shape (..., constraints), optional
+        Which constraints act, as in `constrained_dynamics`. Default all.
+    constraints : sequence of Constraint
+        Constraints.
+    compliance : float, array_like or "auto"
+        Compliance R of the rows, as in `damped_delassus_inverse`.
+
+    Returns
+    -------
+    ndarray, shape (..., m)
+        (J M⁻¹ Jᵀ + R)⁻¹ x.
+    """
     rows = ConstraintRows(nodes_for(model, constraints, q), constraints, active=active)
     return family.product(rows, per_row(compliance, model, constraints, q), x)

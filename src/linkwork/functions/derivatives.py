@@ -203,10 +203,25 @@ def coriolis_matrix(model: Model, q: Any, v: Any) -> Any:
 
 @model_function(q="nq", v="nv", options=normalize_frame)
 def frame_jacobian_rate(model: Model, q: Any, v: Any, *, frame: Frames, reference: str = "body") -> Any:
-    """Return J̇, the time derivative of `frame_jacobian` in a motion, (..., 6, nv).
+    """Return J̇, the time derivative of `frame_jacobian` along a motion.
 
-    J v̇ + J̇ v is the rate of `frame_velocity`. `frame` and `reference` as there; for a sequence of frames
-    the shape is (..., frames, 6, nv).
+    J v̇ + J̇ v is the rate of `frame_velocity`.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    frame : str or sequence of str
+        Name of a frame, link or joint, or "world".
+    reference : {"body", "world_aligned", "world"}
+        Point and axes, as in `frame_jacobian`.
+
+    Returns
+    -------
+    ndarray, shape (..., 6, nv)
+        Angular rows, then linear rows; (..., frames, 6, nv) for a sequence of frames.
     """
     dq = embedded.position_rates(model, q) @ spanning_velocity(tree(model, q, v))
     return jvp_of(lambda x: frame_jacobian.body(model, x, frame=frame, reference=reference), q, dq)[1]

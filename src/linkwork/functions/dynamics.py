@@ -37,8 +37,12 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None) ->
 
     Parameters
     ----------
-    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
-        Configurations, velocities [rad/s, m/s] and accelerations [rad/s², m/s²] of the independent joints.
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Accelerations of the independent joints [rad/s², m/s²].
     f_ext : array_like, shape (..., bodies, 6), optional
         External wrench on each body, [moment, force] [N m, N], at the origin and in the axes of its frame.
 
@@ -118,8 +122,10 @@ def forward_dynamics(
 
     Parameters
     ----------
-    q, v : array_like, shapes (..., nq), (..., nv)
-        Configurations and velocities [rad/s, m/s].
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
     tau : array_like, shape (..., nv)
         Joint forces [N m, N].
     f_ext : array_like, shape (..., bodies, 6), optional

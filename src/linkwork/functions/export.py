@@ -47,21 +47,38 @@ def export_c(
     freestanding: bool = False,
     **options: Any,
 ) -> c_target.Export:
-    """Write something as C99 with header, test and CMake file into a folder.
+    """Export functions or programs as C99 with header, test and CMake file.
 
-    `export_c(program, folder)`, `export_c(lw.forward_dynamics, model, folder)`, `export_c(fn, {"q": 7},
-    folder)`. The options are those of `compile`; `name` is that of the C function and of the files.
+    The forms are `export_c(program, folder)`, `export_c(lw.forward_dynamics, model, folder)`,
+    `export_c(fn, {"q": 7}, folder)` and `export_c(functions, folder, name=...)`.
 
-    Several functions become one library, called `name`: `export_c({"leg": (lw.inverse_dynamics, leg,
-    {"dtype": "float32"}), "arm": (lw.forward_dynamics, arm)}, folder, name="robot")`, by their names in C, or
-    as a sequence of such tuples (function, model or inputs, options), where names that would clash get
-    numbers. What they share is written once. A `dtype` among the options of one goes before that of all.
+    Parameters
+    ----------
+    source : Program, callable, mapping or sequence
+        A program, a function of a model, a function to trace, or several of them for one library: a mapping
+        from C names to tuples (function, model or inputs, options), or a sequence of such tuples, where equal
+        names get numbers. Shared code is written once.
+    *where : Model or mapping, and path
+        Model of a function of a model, or shapes of the inputs of a function to trace; then the folder.
+    dtype : {"float64", "float32"}
+        Type of all numbers; options of a single function of a library take precedence.
+    name : str, optional
+        Name of the C function and of the files; required for a library.
+    freestanding : bool
+        Use no C library, only the headers float.h and stdint.h.
+    **options
+        Options of `compile`, such as `parameters` and options of the function.
 
-    `export_c(lw.rollout, model, folder)` writes steps through time: q, v, dt, steps, over (how many are over,
-    for the time) and tau to q_end, v_end and how many steps were taken, with the bits of `rollout`, also with
-    `contacts=` (see `docs/how_to/microcontroller.md`).
+    Returns
+    -------
+    Export
+        Paths of the files, names of the functions, and a bound on the stack in bytes.
 
-    `freestanding=True` needs no C library: only the headers float.h and stdint.h.
+    Notes
+    -----
+    `export_c(lw.rollout, model, folder)` exports time steps: q, v, dt, the number of steps, the number of
+    steps already taken (for the time) and tau to the final state and the number of steps taken, with the bits
+    of `rollout`, also with `contacts=` (see `docs/how_to/microcontroller.md`).
     """
     check_dtype(dtype)
     if isinstance(source, (Mapping, Sequence)) and not isinstance(source, str):

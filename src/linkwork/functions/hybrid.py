@@ -122,8 +122,10 @@ def hybrid_dynamics(
 
     Parameters
     ----------
-    q, v : array_like, shapes (..., nq), (..., nv)
-        Configurations and velocities [rad/s, m/s].
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
     a : array_like, shape (..., nv)
         Accelerations [rad/s², m/s²]; only entries of prescribed velocities are used.
     tau : array_like, shape (..., nv)
@@ -200,8 +202,10 @@ def spanning_hybrid_dynamics(
 
     Parameters
     ----------
-    q, v : array_like, shapes (..., nq), (..., nv)
-        Configurations and velocities; constrained loops must be closed.
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
     a_spanning : array_like, shape (..., nv_spanning)
         Accelerations of the active joints; other entries are ignored.
     tau_spanning : array_like, shape (..., nv_spanning)

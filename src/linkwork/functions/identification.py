@@ -22,8 +22,12 @@ def inverse_dynamics_regressor(model: Model, q: Any, v: Any, a: Any) -> Any:
 
     Parameters
     ----------
-    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
-        Configurations, velocities and accelerations.
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Accelerations of the independent joints [rad/s², m/s²].
 
     Returns
     -------

@@ -69,9 +69,17 @@ def for_each_frame(model: Model, frame: Frames, fn: Callable[[Frame], Any]) -> A
 
 @model_function(q="nq")
 def forward_kinematics(model: Model, q: Any) -> Any:
-    """Return the poses of all bodies in the world, (..., bodies, 4, 4), as homogeneous matrices.
+    """Return the poses of all bodies in the world as homogeneous matrices.
 
-    They are the poses of the bodies' frames, in the order of `model.bodies`; lengths in m.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+
+    Returns
+    -------
+    ndarray, shape (..., bodies, 4, 4)
+        Axes of each body frame as columns and its origin [m], in the world, in the order of `model.bodies`.
     """
     return kinematics.body_poses(model_tree(model, in_own_frames(model), q))
 
@@ -99,12 +107,14 @@ def frame_pose(model: Model, q: Any, *, frame: Frames) -> Any:
 
 @model_function(q="nq", v="nv", options=normalize_frame, custom_trees=True)
 def frame_velocity(model: Model, q: Any, v: Any, *, frame: Frames, reference: str = "body") -> Any:
-    """Return the velocity [w, v] of a frame.
+    """Return the velocity [ω, v] of a frame.
 
     Parameters
     ----------
-    q, v : array_like, shapes (..., nq), (..., nv)
-        Configurations and velocities [rad/s, m/s].
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
     frame : str or sequence of str
         Name of a frame, link or joint, or "world".
     reference : str, optional
@@ -137,8 +147,12 @@ def frame_acceleration(
 
     Parameters
     ----------
-    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
-        Configurations, velocities [rad/s, m/s] and accelerations [rad/s², m/s²].
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Accelerations of the independent joints [rad/s², m/s²].
     frame : str or sequence of str
         Name of a frame, link or joint, or "world".
     reference : str, optional

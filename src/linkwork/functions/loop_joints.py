@@ -63,11 +63,32 @@ def loop_joint_velocity(model: Model, q: Any, v: Any, *, loop: str) -> Any:
 def loop_joint_wrench(
     model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_spanning: Any = None, *, loop: str
 ) -> Any:
-    """Return the wrench [m, f] of a loop joint on its successor in a motion, (..., 6) [N m, N].
+    """Return the wrench [moment, force] that a loop joint exerts on its successor.
 
-    It is at the origin and in the axes of the successor's frame of the joint; on the predecessor acts the
-    opposite. `loop` names one of `model.loops`. The arrays, and what is not determined where loops share
-    loads, are as in `loop_forces`.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Accelerations of the independent joints [rad/s², m/s²].
+    f_ext : array_like, shape (..., bodies, 6), optional
+        External wrench on each body, as in `inverse_dynamics`.
+    tau_spanning : array_like, shape (..., nv_spanning), optional
+        Joint forces of all joints, as in `loop_forces`.
+    loop : str
+        Name of a loop joint of `model.loops`.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        Moment and force [N m, N] at the origin and in the axes of the joint frame on the successor. The
+        opposite wrench acts on the predecessor.
+
+    Notes
+    -----
+    Where redundant loops share a load, the wrench is that of the equations in use; see `loop_forces`.
     """
     motion = embedded_motion("loop_joint_wrench", model, q, v, a, tau_spanning)
     nodes = tree(motion.model, q, motion.v, all_bodies=True)

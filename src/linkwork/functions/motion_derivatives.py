@@ -44,10 +44,28 @@ def _by_q(model: Model, fn: Callable[[Any], Any], q: Any) -> np.ndarray:
 def frame_velocity_derivatives(
     model: Model, q: Any, v: Any, *, frame: Frames, reference: str = "body"
 ) -> tuple[Any, Any]:
-    """Return ∂/∂q and ∂/∂v of `frame_velocity`, each (..., 6, nv); the last is `frame_jacobian`.
+    """Return the derivatives of `frame_velocity` with respect to q and v.
 
-    Arguments as in `frame_velocity`; for a sequence of frames shapes are (..., frames, 6, nv). Constrained
-    loops are open: positions change joint by joint.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    frame : str or sequence of str
+        Name of a frame, link or joint, or "world".
+    reference : {"body", "world_aligned", "world"}
+        Point and axes, as in `frame_velocity`.
+
+    Returns
+    -------
+    by_q, by_v : ndarray, shape (..., 6, nv)
+        Derivatives; by_q is on the tangent space, by_v is `frame_jacobian`. (..., frames, 6, nv) for a
+        sequence of frames.
+
+    Notes
+    -----
+    Constrained loops are not enforced: positions change joint by joint.
     """
     options = {"frame": frame, "reference": reference}
     return _by_q(model, lambda x: frame_velocity.body(model, x, v, **options), q), frame_jacobian.body(
@@ -59,10 +77,32 @@ def frame_velocity_derivatives(
 def frame_acceleration_derivatives(
     model: Model, q: Any, v: Any, a: Any, *, frame: Frames, reference: str = "body", classical: bool = False
 ) -> tuple[Any, Any, Any]:
-    """Return ∂/∂q, ∂/∂v and ∂/∂a of `frame_acceleration`, each (..., 6, nv); the last is `frame_jacobian`.
+    """Return the derivatives of `frame_acceleration` with respect to q, v and a.
 
-    Arguments as in `frame_acceleration`; for a sequence of frames shapes are (..., frames, 6, nv).
-    Constrained loops are open.
+    Parameters
+    ----------
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Accelerations of the independent joints [rad/s², m/s²].
+    frame : str or sequence of str
+        Name of a frame, link or joint, or "world".
+    reference : {"body", "world_aligned", "world"}
+        Point and axes, as in `frame_velocity`.
+    classical : bool, optional
+        Differentiate the acceleration of a point seen by an observer at rest, as in `frame_acceleration`.
+
+    Returns
+    -------
+    by_q, by_v, by_a : ndarray, shape (..., 6, nv)
+        Derivatives; by_q is on the tangent space, by_a is `frame_jacobian`. (..., frames, 6, nv) for a
+        sequence of frames.
+
+    Notes
+    -----
+    Constrained loops are not enforced: positions change joint by joint.
     """
     options: dict[str, Any] = {"frame": frame, "reference": reference}
     acceleration = frame_acceleration.body

@@ -176,8 +176,10 @@ def innovations_product(
 
     Parameters
     ----------
-    q, tau : array_like, shapes (..., nq), (..., nv)
-        Configurations and vectors.
+    q : array_like, shape (..., nq)
+        Configurations.
+    tau : array_like, shape (..., nv)
+        Vectors to multiply.
     inverse : bool, optional
         Use L⁻¹ = 1 - H ψ K (SKO Eq. 50) instead of L = 1 + H A K.
     transpose : bool, optional

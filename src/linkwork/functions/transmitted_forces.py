@@ -34,8 +34,12 @@ def loop_forces(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_spa
 
     Parameters
     ----------
-    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
-        Configurations, velocities and accelerations. With constrained loops v and a must keep them closed.
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Accelerations of the independent joints [rad/s², m/s²].
     f_ext : array_like, shape (..., bodies, 6), optional
         External wrench on each body, as in `inverse_dynamics`.
     tau_spanning : array_like, shape (..., nv_spanning), optional
@@ -80,8 +84,12 @@ def joint_forces(model: Model, q: Any, v: Any, a: Any, f_ext: Any = None, tau_sp
 
     Parameters
     ----------
-    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv)
-        Configurations, velocities and accelerations.
+    q : array_like, shape (..., nq)
+        Configurations.
+    v : array_like, shape (..., nv)
+        Velocities of the independent joints [rad/s, m/s].
+    a : array_like, shape (..., nv)
+        Accelerations of the independent joints [rad/s², m/s²].
     f_ext : array_like, shape (..., bodies, 6), optional
         External wrench on each body, as in `inverse_dynamics`.
     tau_spanning : array_like, shape (..., nv_spanning), optional

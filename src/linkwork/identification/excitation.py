@@ -25,10 +25,19 @@ MIN_EIGENVALUE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A periodic motion, sampled: times t, positions q, velocities v, accelerations a, and joint forces tau.
+    """A sampled periodic motion.
 
-    `log_determinant` is that of the information about what motions excite at all, with parameters in units of
-    their sizes; `initial_log_determinant` that of the best random motion.
+    Attributes
+    ----------
+    t : ndarray, shape (n,)
+        Times [s].
+    q, v, a, tau : ndarray, shape (n, nq) and (n, nv)
+        Positions, velocities, accelerations and joint forces.
+    log_determinant : float
+        Logarithm of the determinant of the information matrix, restricted to parameters that some motion
+        identifies, with each parameter in units of its size.
+    initial_log_determinant : float
+        That of the best random motion, from which the optimization started.
     """
 
     t: np.ndarray

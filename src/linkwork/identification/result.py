@@ -25,6 +25,8 @@ class FitResult:
     labels : tuple of str
         Names of single entries, such as ``inertia@link2.xx``: of `estimate`, `standard_errors` and
         `covariance`.
+    start : ndarray, shape (entries,)
+        Initial values of entries.
     estimate : ndarray, shape (entries,)
         Values of entries.
     covariance : ndarray, shape (entries, entries)

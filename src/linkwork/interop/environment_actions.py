@@ -81,8 +81,24 @@ def torques(model: Model, largest: Any = None) -> Action:
 def joint_targets(model: Model, kp: Any, kd: Any, *, around: Any, reach: Any = 0.5) -> Action:
     """Return actions that move the targets of PD control.
 
-    1 is a distance of `reach` [rad or m] from the configuration `around`, (nq,). Independent joints with one
-    velocity are driven where kp, a number or (nv,), is positive; a free base is not.
+    Parameters
+    ----------
+    model : Model
+        Model of the environment.
+    kp : float or array_like, shape (nv,)
+        Stiffness [N m/rad, N/m]. Independent joints with one velocity and a positive kp are driven; a free
+        base is not.
+    kd : float or array_like, shape (nv,)
+        Damping [N m s/rad, N s/m].
+    around : array_like, shape (nq,)
+        Configuration of the targets for an action of zero.
+    reach : float or array_like, shape (nv,), optional
+        Distance of the targets from `around` for an action of one [rad, m]. Default 0.5.
+
+    Returns
+    -------
+    Action
+        Actions with one number for each driven joint.
     """
     stiffness, damping = (np.broadcast_to(np.asarray(x, dtype=float), (model.nv,)).copy() for x in (kp, kd))
     q_index = {j.v_names[0]: j.q_start for j in model.joints if j.nv == 1 and j.nq == 1}

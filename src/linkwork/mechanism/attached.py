@@ -102,13 +102,43 @@ class Actuator:
 class Geometry:
     """A shape on a body, for visualization and contact. Mesh files are stored by name and not opened.
 
-    `size` [m]: of a box, its three edges; of a sphere, its radius; of a cylinder or capsule, radius and
-    length (of the straight part) along z; of an ellipsoid, three radii; of a plane, half its edges, 0 for
-    infinite; of a height field, its edges along x and y. A hull is the smallest convex shape around its
-    `vertices` [m], (n, 3). A height field has `heights` [m], (rows, columns), rows along y and columns along
-    x. A mesh is the file `mesh`, as the model's file writes it (MJCF: below its `meshdir`), times `scale`.
-    `friction` holds the coefficients of sliding, torsional [m] and rolling [m] friction. `link` is the link
-    to which a builder or `Contacts` attaches the shape, and `place` its pose there; `link` is not compared.
+    Parameters
+    ----------
+    name : str
+        Name of the shape.
+    body : int
+        Index of the body that carries it; -1 is the world.
+    place : Pose
+        Pose of the shape in the frame of the body, or of `link`.
+    shape : str
+        "point", "sphere", "box", "capsule", "cylinder", "ellipsoid", "hull", "mesh", "plane" or
+        "heightfield".
+    size : sequence of float
+        Box: three edges. Sphere: radius. Cylinder and capsule: radius, and length (of the straight part)
+        along z. Ellipsoid: three radii. Plane: half of the edges, 0 for infinite. Height field: edges along x
+        and y [m].
+    mesh : str
+        Name of a mesh file as in the file of the model (MJCF: relative to its `meshdir`).
+    scale : sequence of float, shape (3,)
+        Scale of the mesh.
+    visual, collision : bool
+        Whether the shape is drawn and whether it may touch others.
+    friction : sequence of float
+        Sliding, torsional [m] and rolling [m] friction coefficients. Default: those of the other shape.
+    rgba : sequence of float, shape (4,), optional
+        Colour.
+    contype, conaffinity : int
+        Bit masks of contact, as in MuJoCo.
+    condim : int
+        Dimension of contact as in MuJoCo: 1 frictionless, 3 sliding, 4 torsional, 6 rolling friction.
+    margin : float
+        Distance at which the shape touches others [m].
+    link : str
+        Name of the link to which a builder or `Contacts` attaches the shape; not compared.
+    vertices : sequence of float, shape (n, 3)
+        Points whose convex hull is a "hull" [m].
+    heights : sequence of float, shape (rows, columns)
+        Heights of a "heightfield" [m], rows along y and columns along x.
     """
 
     name: str
@@ -151,11 +181,25 @@ class Geometry:
 
 @dataclass(frozen=True)
 class ContactPair:
-    """Two shapes, by name, with contact parameters of their own; or two bodies excluded from contact."""
+    """Two shapes with contact parameters of their own, or two bodies excluded from contact.
+
+    Parameters
+    ----------
+    first, second : str
+        Names of shapes; of bodies if `excluded`.
+    excluded : bool
+        Whether the two bodies never touch.
+    friction : sequence of float, optional
+        Sliding, torsional [m] and rolling [m] coefficients. Default: those of the shapes.
+    condim : int
+        Dimension of contact as in MuJoCo: 1 frictionless, 3 sliding, 4 torsional, 6 rolling friction.
+    margin : float
+        Gap at which the shapes touch [m].
+    """
 
     first: str
     second: str
-    excluded: bool = False  # both names are then those of bodies
+    excluded: bool = False
     friction: tuple[float, ...] = ()
     condim: int = 3
     margin: float = 0.0

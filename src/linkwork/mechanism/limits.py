@@ -13,17 +13,30 @@ from linkwork.spatial.constants import set_frozen
 class Limits:
     """Limits on the size of files and models, by which hostile files are rejected within seconds and 500 MB.
 
-    Raise them for large models: `lw.load(path, limits=lw.Limits(links=50_000))`. Limits do not change how a
-    file is interpreted.
+    Limits do not change how a file is interpreted. Raise them for large models:
+    `lw.load(path, limits=lw.Limits(links=50_000))`.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of a file.
+    elements : int
+        XML elements and attributes; a fifth of them for MJCF, including copies made by ``<replicate>``.
+    links : int
+        Links and joints.
+    cluster : int
+        Bodies coupled by loops and couplings, without simple mimic joints; four times as many loops and
+        couplings are allowed.
+    closing : int
+        Work for closing loops: bodies plus equations, summed over all Newton steps. A four-bar linkage takes
+        about 400.
     """
 
-    size: int = 64 * 2**20  # of the file [bytes]
-    elements: int = 250_000  # XML elements and attributes
+    size: int = 64 * 2**20
+    elements: int = 250_000
     links: int = 4_000
-    # bodies in one cluster of loops and couplings; couplings with explicit solutions, as mimic joints, are
-    # exempt
     cluster: int = 150
-    closing: int = 50_000  # work of closing loops: bodies plus equations, summed over all Newton steps
+    closing: int = 50_000
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -23,10 +23,19 @@ def chain(
 ) -> Model:
     """Return a chain of `n` equal bodies, each on the tip of another, the first on the world.
 
-    A body is a uniform rod of 0.5 kg, 0.2 m long and 0.04 m thick, pointing down from its joint. `joint` is
-    the kind of all joints, or several that alternate (by default hinges about x and y); `base` is the kind of
-    the first joint if it differs, such as `Free()`. With `branches`, the bodies after the first form as many
-    chains on its tip. Body `k` is named `body_k` and its joint `joint_k`.
+    A body is a uniform rod of 0.5 kg, 0.2 m long and 0.04 m thick, pointing down from its joint. Body `k` is
+    named `body_k` and its joint `joint_k`.
+
+    Parameters
+    ----------
+    n : int
+        Number of bodies.
+    joint : Joint or sequence of Joint, optional
+        Kind of all joints, or several that alternate. Default: hinges about x and y.
+    branches : int, optional
+        Number of chains that the bodies after the first form on its tip.
+    base : Joint, optional
+        Kind of the first joint if it differs, such as `Free()`.
     """
     n = _positive_integer("n", n)
     branches = _positive_integer("branches", branches)

@@ -23,10 +23,20 @@ Policy = Callable[[Any, Any, Any, Any], Any]
 
 @dataclass(frozen=True)
 class PD:
-    """PD control: tau = kp (q_target ⊖ q) + kd (v_target - v) + tau, (..., nv) each, with q_target (..., nq).
+    """PD control: kp (q_target ⊖ q) + kd (v_target - v) + tau, with the difference on the manifold.
 
-    The difference is that of `lw.difference`, on the manifold. Gains and forces may be numbers for all
-    joints.
+    Parameters
+    ----------
+    kp : float or array_like, shape (..., nv)
+        Stiffness [N m/rad, N/m]; a number is that of all joints.
+    kd : float or array_like, shape (..., nv)
+        Damping [N m s/rad, N s/m].
+    q : array_like, shape (..., nq)
+        Target configuration; the difference is that of `lw.difference`.
+    v : float or array_like, shape (..., nv), optional
+        Target velocity [rad/s, m/s]. Default zero.
+    tau : float or array_like, shape (..., nv), optional
+        Feedforward joint forces [N m, N]. Default zero.
     """
 
     kp: Any

@@ -24,7 +24,7 @@ MAX_PLOT_LINES = 12
 
 
 class EventRecord(NamedTuple):
-    """Event that became true: its name, time [s], number of steps, row of the batch, and the state there."""
+    """Record of an event: its name, time [s], number of steps, row of the batch, and state of the row."""
 
     name: str
     t: float
@@ -54,10 +54,7 @@ class State:
     origin: float = 0.0
 
     def origin_in_steps_of(self, dt: float) -> float:
-        """Return `origin` in steps of `dt` [s] that continue from here.
-
-        Unchanged if earlier steps had this dt.
-        """
+        """Return `origin` in steps of `dt` [s] from here; unchanged if earlier steps had this dt."""
         if self.t is None or self.t == (self.step + self.origin) * dt:
             return self.origin
         return 0.0 if self.t == self.step * dt else self.t / dt - self.step
@@ -65,16 +62,21 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Motion over times t [s], (n,): q, (..., n, nq), and further arrays that are None or empty where
-    unknown.
+    """Recorded motion. Unknown arrays are None or empty; rows that stopped early are NaN from there on.
 
-    Row k is the state at t[k]. v are its velocities, `a` the mean acceleration of the preceding step and tau
-    the joint forces of the controller in that step, (..., n, nv) each. Before the first step tau is zero, and
-    so is `a`, or with constrained loops the least acceleration that keeps these closed. Contact forces [N] of
-    that step, (..., n, k, 3), act at `points` [m], both in the world, at the candidates named by `contacts`.
-    `sensors` has the readings of each sensor, (..., n, columns). Rows of a batch that stopped are NaN from
-    then on; `status`, (...), says why, and `steps` when. `origin` is the time before step 0 in steps: nonzero
-    if dt changed.
+    Attributes
+    ----------
+    t : ndarray, shape (n,)
+        Times of the recorded states [s].
+    q, v : ndarray, shape (..., n, nq) and (..., n, nv)
+        Recorded states.
+    a, tau : ndarray, shape (..., n, nv)
+        Mean acceleration, and joint forces of the controller, in the step that led to each state. Before the
+        first step both are zero, but `a` with constrained loops is the least that keeps them closed.
+    forces, points : ndarray, shape (..., n, k, 3)
+        Forces of that step at the candidates `contacts` [N] and their points [m], in the world.
+    status, steps : ndarray, shape (...)
+        Why each row ended, and after how many steps.
     """
 
     t: np.ndarray

@@ -54,7 +54,7 @@ def warn_untested(who: str, model: Model, contacts: Any) -> None:
 
     `contacts` are those that the user gave.
     """
-    if isinstance(contacts, Contacts) and contacts.found is None:
+    if isinstance(contacts, Contacts) and contacts.resolved is None:
         for sentence in _untested(model, contacts):
             warnings.warn(f"{who}: {sentence}", UntestedShapesWarning, stacklevel=caller_stacklevel())
 

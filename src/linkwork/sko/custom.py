@@ -81,8 +81,12 @@ class Tree:
 
     Parameters
     ----------
+    name : str
+        Name of the tree.
     nodes : sequence of Node
         Nodes, each after its parent.
+    nq : int, optional
+        Number of coordinates in q. Default: that of the velocities.
     base_acceleration : (rows,), optional
         Acceleration of the base of all roots, minus gravity for instance; roots then have an A with `rows`
         rows.

@@ -71,10 +71,18 @@ class CustomNode(NodeState):
 class Stage:
     """Some velocities of a partitioned node, as a massless node or its remainder (Partition Eq. 3).
 
-    `velocities` are consecutive indices among those of the node. `A`, (rows of the stage before, rows), is Φ:
-    by default that of the node for the first stage, and 1 for others. `H`, (velocities, rows), and `a`,
-    (rows,), are those of the stage: by default the node's own rows of H, and zero, except for the last stage,
-    which has the node's a. Each is an array, or a function of (q, v).
+    Entries are arrays or functions of (q, v).
+
+    Parameters
+    ----------
+    velocities : sequence of int
+        Consecutive indices of velocities of the node.
+    A : (rows of the previous stage, rows), optional
+        Weight Φ. Default: that of the node for the first stage, the identity for others.
+    H : (velocities, rows), optional
+        Joint map. Default: the corresponding rows of the node's H.
+    a : (rows,), optional
+        Coriolis term. Default: that of the node for the last stage, zero for others.
     """
 
     velocities: Sequence[int]

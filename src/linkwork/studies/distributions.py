@@ -162,7 +162,15 @@ class Normal(Distribution):
 @final
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal(Distribution):
-    """Normal numbers, by inversion restricted to the interval from `low` to `high`."""
+    """Normal distribution restricted to an interval, sampled by inversion.
+
+    Parameters
+    ----------
+    mean, std : float or array_like
+        Mean and standard deviation before truncation.
+    low, high : float or array_like
+        Bounds of the interval.
+    """
 
     mean: Any
     std: Any

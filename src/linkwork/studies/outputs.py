@@ -22,11 +22,26 @@ COLUMNS = ("index", "status", "steps", "model")  # of every folder
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Samples of one model, as functions for outputs see them; arrays have the rows first.
+    """Samples of one model, the argument of output functions. The first dimension of arrays is the sample.
 
-    Of a rollout, `q` and `v` are (rows, n, nq) and (rows, n, nv), row 0 the start, `steps` the steps taken
-    and `motion` the whole `Rollout`. Of a model function, `results` are its arrays by name, and q and v are
-    None. `arrays` are the arguments of the call, and `task` is the study's task.
+    Attributes
+    ----------
+    model : Model
+        The model of the study; `parameters` holds what differs between samples.
+    index : ndarray, shape (rows,)
+        Indices of the samples.
+    values, parameters, arrays : mapping of str to ndarray
+        Sampled quantities, parameters of the model, and arguments of the call.
+    status, steps : ndarray, shape (rows,)
+        Why each row ended, and after how many steps.
+    q, v : ndarray, shape (rows, n, nq) and (rows, n, nv), or None
+        States of a rollout, the initial one first; None for a `FunctionTask`.
+    motion : Rollout or None
+        The rollout.
+    results : mapping of str to ndarray
+        Results of a `FunctionTask` by name.
+    task : RolloutTask or FunctionTask
+        Task of the study.
     """
 
     model: Any

@@ -166,20 +166,45 @@ def exponent(x: Any) -> Any:
 def loop(
     step: Callable[[Any], tuple[Any, Any]], state: Any, *, limit: int, newton: int = 0, enter: Any = None
 ) -> Any:
-    """Repeat `state, again = step(state)` while `again` holds, at most `limit` times; return the last state.
+    """Repeat `state, again = step(state)` while `again` is true, and return the last state.
 
-    `state` is a scalar or an array of reals and keeps its shape; `again` is one condition. The step runs at
-    least once. In a batch every row stops on its own. On plain numbers this is an ordinary Python loop.
+    The step runs at least once. In a batch every row stops on its own. On plain numbers this is an ordinary
+    Python loop.
 
-    `enter`, a condition: where it does not hold, the state stays as it is, and a loop that no row of a batch
-    enters takes no time on targets that can skip it.
+    Parameters
+    ----------
+    step : callable
+        Function from the state to the next state and one condition.
+    state : scalar or array of reals
+        Initial state; its shape does not change.
+    limit : int
+        Largest number of iterations.
+    newton : int, optional
+        Number of leading entries of the state that a Newton iteration solves for; 0 for other loops. The next
+        `newton` entries, if there are any, are the next iterate. The derivative of such a loop is that of the
+        solution, in forward and reverse mode; see Notes.
+    enter : condition, optional
+        Rows in which it is false keep the initial state. A loop that no row of a batch enters is skipped on
+        targets that support it.
 
-    `newton` marks the steps as Newton's method, which decides the derivative of the loop: that of the
-    solution, by the implicit function theorem, in forward and reverse mode, evaluated with one more step from
-    there. The first `newton` numbers of the state are the solution; the next `newton`, if there are any, are
-    the next iterate. At the solution a step must neither depend on the part of the iterate that it solves for
-    (to first order: convergence is quadratic) nor move the remaining state. Other loops have the derivative
-    of the iterations that were run, in forward mode only.
+    Returns
+    -------
+    scalar or array
+        State after the last iteration.
+
+    Notes
+    -----
+    With `newton`, derivatives follow from the implicit function theorem, evaluated by one more step at the
+    solution. A step there must neither depend on the solution to first order (convergence is quadratic) nor
+    change the remaining state. Other loops have the derivative of the iterations executed, in forward mode
+    only.
+
+    Examples
+    --------
+    >>> def halve(x):
+    ...     return 0.5 * x, 0.5 * x > 1.0
+    >>> lw.loop(halve, 10.0, limit=20)
+    0.625
     """
     if limit < 1:
         raise TraceError(f"{user_line()}: loop limit: expected at least 1, got {limit}")

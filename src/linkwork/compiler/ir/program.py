@@ -117,8 +117,20 @@ class RowMap:
 class Program:
     """Function from named input arrays to named output arrays, over scalars of one dtype.
 
-    `results[k]` lists, in row-major order, the values that make up `outputs[k]`. `cuts` are the positions at
-    which targets begin a new function; they have no other effect.
+    Attributes
+    ----------
+    name : str
+        Name of the function.
+    inputs, outputs : tuple of Array
+        Names and shapes of the arrays.
+    code : tuple of Instruction
+        Flat list of instructions; the value of an instruction is its position.
+    results : tuple of tuple of int
+        ``results[k]`` lists the values of ``outputs[k]`` in row-major order.
+    dtype : {"float64", "float32"}
+        Type of all real values.
+    cuts : tuple of int
+        Positions at which targets may begin a new function; no effect on results.
     """
 
     name: str

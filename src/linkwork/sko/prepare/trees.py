@@ -27,11 +27,27 @@ def tree(
     all_bodies: bool = False,
     partition: bool = False,
 ) -> ModelTree[NodeState]:
-    """Return the nodes of a model at q, (nq,), v, (nv,) or zero, and forces [m, f] on bodies, (bodies, 6).
+    """Return the tree of nodes of a model in one state, of numbers or symbols.
 
-    Forces are in the body frames. `all_bodies`: every body has six rows in its node, also rotors.
-    `partition`: hinges are partitioned as the model says. Custom trees are accepted, too. Constrained loops
-    are open.
+    Parameters
+    ----------
+    model : Model or linkwork.sko.Tree
+        Model or custom tree.
+    q : array_like, shape (nq,)
+        Configuration.
+    v : array_like, shape (nv,), optional
+        Velocities of the independent joints [rad/s, m/s]. Default zero.
+    f_ext : array_like, shape (bodies, 6), optional
+        External [moment, force] on each body, in its frame [N m, N]. Default zero.
+    all_bodies : bool
+        Give every body six rows in its node, also rotors that are otherwise lumped or single rows.
+    partition : bool
+        Partition joints as the model specifies (`Model.partitioned`).
+
+    Returns
+    -------
+    ModelTree
+        Nodes, base to tips. Constrained loops are not enforced.
     """
     if isinstance(model, Tree):
         made: Any = model.state(q, v, f_ext)
