@@ -15,7 +15,8 @@ import numpy as np
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
 from linkwork.algorithms.constrained.delassus import compliance
 from linkwork.algorithms.contact.delassus_factors import without_loops
-from linkwork.algorithms.contact.rows import all_rows, laws_of, limited, with_friction
+from linkwork.algorithms.contact.joint_rows import limited, with_friction
+from linkwork.algorithms.contact.rows import all_rows, laws_of
 from linkwork.algorithms.contact.solver import Problem, solve
 from linkwork.algorithms.contact.step import nodes_with_contact
 from linkwork.algorithms.tree.forward_dynamics import articulated_body, factorised

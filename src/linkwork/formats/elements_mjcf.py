@@ -24,7 +24,7 @@ config                              noted **
 """,
     "joint": f"""
 @name @class @type @pos @axis @ref  supported
-@range @limited                     supported ; reported of ball joints
+@range @limited                     supported
 @stiffness @springref @springdamper supported ; reported of free joints, and where it is not linear
 @damping                            supported ; reported where it is not linear
 @frictionloss @armature             supported
@@ -71,7 +71,8 @@ plugin                              noted =plugin
     "tendon": f"""
 @name @class                        supported ; spatial ones around geoms are reported
 @stiffness @damping                 supported
-@frictionloss @armature @range @limited supported ; reported of spatial tendons
+@frictionloss @range @limited       supported
+@armature                           supported ; reported of spatial tendons
 @springlength                       supported ; reported of fixed tendons that are slack between two lengths
 @springyield                        noted
 @actuatorfrcrange @actuatorfrclimited reported

@@ -197,6 +197,8 @@ class _Writer:
                 words |= {"springref": joint.rest[part.velocities[0]]}
             if len(part.velocities) == 1 and joint.nq == joint.nv:
                 words |= _limits(joint, part.velocities[0])
+            if joint.max_angle < math.inf:
+                words |= {"limited": True, "range": (0.0, joint.max_angle)}
             tag.add("joint", **words)
             if len(part.velocities) == 1 and joint.nq == joint.nv:
                 self._hold(joint, part.velocities[0], name)

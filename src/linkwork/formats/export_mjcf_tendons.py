@@ -115,11 +115,15 @@ def add_spatial_tendons(
     called = {}
     for tendon in model.tendons:
         called[tendon.name] = names.new("tendon", tendon.name)
+        low, high = tendon.range
         spatial = into.add(
             "spatial",
             name=called[tendon.name],
             stiffness=tendon.stiffness or None,
             damping=tendon.damping or None,
+            frictionloss=tendon.friction or None,
+            limited=tendon.limited,
+            range=(max(low, -NO_LIMIT), min(high, NO_LIMIT)) if tendon.limited else None,
             springlength=tuple(
                 x if x != FROM_SPRINGS else float(np.nextafter(FROM_SPRINGS, 0.0)) for x in tendon.rest
             ),

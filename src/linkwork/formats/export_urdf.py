@@ -251,6 +251,8 @@ def _acting(tag: Tag, joint: PlacedJoint, type_: str, partitioned: bool) -> None
             tag.add("dynamics", **acting)
     else:
         extras = limits | acting
+    if joint.max_angle < math.inf:
+        extras["angle"] = joint.max_angle
     if joint.parent == GROUND and joint.base not in ("", WORLD):
         extras["base"] = joint.base
     if partitioned:

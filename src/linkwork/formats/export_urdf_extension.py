@@ -77,7 +77,10 @@ def _loads(tag: Tag, model: Model) -> None:
         else:
             tag.add("weight", link=names[each.body], mass=each.mass, moment=each.first_moment)
     for tendon in model.tendons:
-        words = {"stiffness": tendon.stiffness or None, "damping": tendon.damping or None}
+        words: dict[str, Any] = {
+            name: getattr(tendon, name) or None for name in ("stiffness", "damping", "friction")
+        }
+        words["range"] = tendon.range if tendon.limited else None
         element = tag.add("tendon", name=tendon.name, **words, rest=tendon.rest)
         for divisor, points in tendon.branches:
             branch = element.add("branch", divisor=divisor if divisor != 1.0 else None)

@@ -3,7 +3,7 @@
     <robot>   <linkwork gravity= tolerance=>  with <order>, <start>, <keyframe>, <actuator>, <contact>,
                                               <polynomial>, <weight> and <tendon>
     <link>    <linkwork>                      with <shape>: shapes that URDF does not support
-    <joint>   <linkwork lower= upper= velocity= effort= damping= friction= stiffness= rest=
+    <joint>   <linkwork lower= upper= angle= velocity= effort= damping= friction= stiffness= rest=
                         armature= base= partition= frame=>
     <visual>  <linkwork name= index= ...>     further data of a shape; in <collision> also `same=`
 
@@ -98,10 +98,14 @@ def integers(element: Element, key: str) -> tuple[int, ...]:
 
 def joint_words(joint: Element, kind: Joint) -> dict[str, Any]:
     """Return limits and passive elements in the <linkwork> of a joint, which must not contradict <limit>."""
-    extension = of(joint, {*LIMITS, *ACTING, "base", "partition", "frame"})
+    extension = of(joint, {*LIMITS, *ACTING, "angle", "base", "partition", "frame"})
     if extension is None:
         return {}
     values_by_name: dict[str, Any] = {}
+    if "angle" in extension.attributes:
+        if not kind.has_angle or "upper" in extension.attributes:
+            raise extension.error("angle: expected for a spherical joint without upper")
+        values_by_name["upper"] = extension.number("angle", largest=MAX_VALUE)
     limit = joint.one("limit")
     for word, name in [*LIMITS.items(), *((word, word) for word in ACTING)]:
         if word not in extension.attributes:
@@ -230,7 +234,7 @@ def _weight(builder: ModelBuilder, element: Element) -> None:
 
 
 def _tendon(builder: ModelBuilder, element: Element) -> None:
-    check(element, {"name", "stiffness", "damping", "rest"}, {"branch"})
+    check(element, {"name", "stiffness", "damping", "rest", "range", "friction"}, {"branch"})
     branches = []
     for branch in element.all("branch"):
         check(branch, {"divisor"}, {"point"})
@@ -246,6 +250,8 @@ def _tendon(builder: ModelBuilder, element: Element) -> None:
             stiffness=element.number("stiffness", 0.0, largest=MAX_VALUE),
             damping=element.number("damping", 0.0, largest=MAX_VALUE),
             rest=numbers(element, "rest", 2),
+            friction=element.number("friction", 0.0, largest=MAX_VALUE),
+            **({"range": numbers(element, "range", 2)} if "range" in element.attributes else {}),
         )
     except ModelError as error:
         raise element.error(str(error)) from None

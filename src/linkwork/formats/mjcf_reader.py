@@ -291,7 +291,7 @@ class Reader:
             low, high = (c.jnt_range[joint] - c.qpos0[q]).tolist()
             values_by_name |= {"lower": unlimited(low), "upper": unlimited(high)}
         elif limited:
-            self.notes.missing("limit of a ball joint is not supported and ignored", label)
+            values_by_name["upper"] = float(max(c.jnt_range[joint]))
         if kind.nv == 1 and stiffness:
             values_by_name["rest"] = float(c.qpos_spring[q] - c.qpos0[q])
         if kind.nv == 1 and c.jnt_actfrclimited[joint]:

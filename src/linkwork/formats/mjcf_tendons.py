@@ -7,6 +7,7 @@ functions. Spatial tendons through sites and pulleys become those of a model.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from linkwork.model import WORLD
 # mjtWrap
 WRAPS_PULLEY = 2
 WRAPS_SITE = 3
+NO_LIMITS = (-math.inf, math.inf)
 FLAGS = {"stiffness": "spring", "damping": "damper", "limited": "limit", "frictionloss": "frictionloss"}
 
 
@@ -60,16 +62,19 @@ def _add_spatial(reader: Reader, k: int, name: str, values_by_name: dict[str, fl
             reader.notes.missing(message, of)
             return
     reader.spatial_tendons.add(k)
-    for word in ("frictionloss", "armature", "limited", "dampingpoly", "stiffnesspoly", "springyield"):
+    for word in ("armature", "dampingpoly", "stiffnesspoly", "springyield"):
         if word in values_by_name:
             reader.notes.missing(f"{word} of spatial tendons is not supported and ignored", of)
     low, high = (float(x) for x in c.tendon_lengthspring[k])
+    limits = [unlimited(float(x)) for x in c.tendon_range[k]] if "limited" in values_by_name else NO_LIMITS
     reader.builder.add_tendon(
         name,
         branches=[(divisor, points) for divisor, points in branches if len(points) > 1],
         stiffness=values_by_name.get("stiffness", 0.0),
         damping=values_by_name.get("damping", 0.0),
         rest=(low, high),
+        range=limits,
+        friction=values_by_name.get("frictionloss", 0.0),
     )
 
 

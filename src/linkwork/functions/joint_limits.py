@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.contact.rows import limited, with_friction
+from linkwork.algorithms.contact.joint_rows import limited, with_friction
 from linkwork.algorithms.joint_step import has_rows
 from linkwork.contact import Contacts, JointLaws
 from linkwork.errors import ModelError

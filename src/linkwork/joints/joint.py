@@ -50,6 +50,8 @@ class Joint(ABC):
     springs: ClassVar[str] = "each"
     # Number of coordinates of another joint that move this one; see `PlacedJoint.follows`.
     followed: ClassVar[int] = 0
+    # Whether its velocities are an angular velocity, so that it has a `rotation_vector`.
+    has_angle: ClassVar[bool] = False
     # Whether this is a deformation. Loops are then closed by other joints, whose velocities depend on it.
     elastic: ClassVar[bool] = False
 
@@ -223,6 +225,13 @@ class Joint(ABC):
         raise NotImplementedError(
             f"{type(self).__name__} joint: cannot close a loop, since closure() is not defined"
         )
+
+    def rotation_vector(self, q: np.ndarray) -> np.ndarray:
+        """Return the rotation vector [rad], (3,), if `has_angle`.
+
+        `PlacedJoint.max_angle` limits its length.
+        """
+        raise NotImplementedError
 
     def neutral(self) -> np.ndarray:
         """Return the coordinates at which both frames coincide, (nq,)."""

@@ -24,6 +24,7 @@ class Spherical(Joint):
     nv = 3
     components = ("wx", "wy", "wz")
     springs = "equal"
+    has_angle = True
 
     def transform(self, q: np.ndarray) -> Pose:
         return Pose.from_quaternion(q)
@@ -55,6 +56,9 @@ class Spherical(Joint):
     def random(self, rng: np.random.Generator) -> np.ndarray:
         q = rng.normal(size=4)
         return q / np.linalg.norm(q)
+
+    def rotation_vector(self, q: np.ndarray) -> np.ndarray:
+        return rotation.log(rotation.scaled(q))
 
     def closure(self) -> list[Row]:
         return no_translation(*np.eye(3))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 Point = tuple[int, tuple[float, float, float]]  # a body or GROUND, and a point in its frame [m]
 
@@ -27,7 +28,8 @@ class SpatialTendon:
 
     Its length is the sum of the lengths of its `branches`, each divided by a divisor (of pulleys). The
     tension is `stiffness` [N/m] times what the length exceeds `rest[1]`, or is less than `rest[0]` [m], plus
-    `damping` [N s/m] times the rate of the length. Negative tension pushes.
+    `damping` [N s/m] times the rate of the length. Negative tension pushes. In time steps, the length also
+    stays within `range` [m], and dry friction of at most `friction` [N] acts against its rate.
     """
 
     name: str
@@ -35,6 +37,8 @@ class SpatialTendon:
     stiffness: float = 0.0
     damping: float = 0.0
     rest: tuple[float, float] = (0.0, 0.0)
+    range: tuple[float, float] = field(default=(-math.inf, math.inf), metadata={"later": True})
+    friction: float = field(default=0.0, metadata={"later": True})
 
     @property
     def bodies(self) -> tuple[int, ...]:
@@ -45,3 +49,13 @@ class SpatialTendon:
     def acts(self) -> bool:
         """True if it has a spring or a damper."""
         return bool(self.stiffness or self.damping)
+
+    @property
+    def limited(self) -> bool:
+        """True if its length has a limit."""
+        return math.isfinite(self.range[0]) or math.isfinite(self.range[1])
+
+    @property
+    def connects(self) -> bool:
+        """True if it transmits forces between its bodies, actuators apart."""
+        return self.acts or self.limited or bool(self.friction)

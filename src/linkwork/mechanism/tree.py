@@ -79,7 +79,7 @@ class PlacedJoint:
     with it. The tuples have one number for each velocity: `damping` [N m s/rad or N s/m], `friction` (dry, in
     time steps) [N m or N], `stiffness` [N m/rad or N/m] around the neutral coordinates moved by
     `rest`, `armature` [kg m² or kg], and the limits `max_velocity` and `max_effort`; `lower` and `upper` have
-    one for each coordinate.
+    one for each coordinate. `max_angle` [rad] limits the rotation of a spherical joint, about any axis.
     """
 
     name: str
@@ -98,6 +98,7 @@ class PlacedJoint:
     stiffness: tuple[float, ...] = ()
     rest: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
+    max_angle: float = field(default=np.inf, metadata={"later": True})
     # in a loop: whether its velocities, or each of them, are independent; None: chosen by the analysis
     independent: bool | tuple[bool | None, ...] | None = None
     follows: int | None = None  # the flexible body whose modal coordinates move it, in place of its own

@@ -116,9 +116,11 @@ class AttachedBuilder:
         stiffness: float = 0.0,
         damping: float = 0.0,
         rest: float | Sequence[float] = 0.0,
+        range: Sequence[float] = (-np.inf, np.inf),
+        friction: float = 0.0,
         branches: Sequence[tuple[float, Sequence[Any]]] = (),
     ) -> Self:
-        """Add a massless tendon along straight segments, with a spring and a damper.
+        """Add a massless tendon along straight segments, with a spring, a damper, limits and dry friction.
 
         Parameters
         ----------
@@ -132,6 +134,10 @@ class AttachedBuilder:
         rest : float or (float, float)
             Length at rest [m], or two lengths between which the spring is slack. A tendon that is shorter
             than at rest pushes; (0, length) makes it only pull.
+        range : (float, float)
+            Limits of the length [m], which time steps keep. Default unlimited.
+        friction : float
+            Dry friction against the rate of the length [N]; acts in time steps only.
         branches : sequence of (divisor, points)
             Instead of `points`: branches behind pulleys, whose lengths are divided by a divisor.
 
@@ -152,19 +158,27 @@ class AttachedBuilder:
         if any(isinstance(branch, str) or len(branch) < 2 for _, branch in parts) or (branches and points):
             raise ModelError(f"{label}: expected at least two points, or branches with two each")
         (*values, low, high) = numbers(
-            f"{label}: stiffness, damping, rest", [stiffness, damping, *np.broadcast_to(rest, 2)], 4
+            f"{label}: stiffness, damping, friction, rest",
+            [stiffness, damping, friction, *np.broadcast_to(rest, 2)],
+            5,
         )
+        shortest, longest = numbers(f"{label}: range", range, 2, finite=False)
         divisors = numbers(f"{label}: divisors", [divisor for divisor, _ in parts], len(parts))
         if min(values) < 0.0 or min(divisors) <= 0.0 or low > high:
             raise ModelError(
-                f"{label}: expected stiffness and damping of at least 0, positive divisors and ascending "
-                f"lengths at rest, got {stiffness!r}, {damping!r}, {[*divisors]} and {rest!r}"
+                f"{label}: expected stiffness, damping and friction of at least 0, positive divisors and "
+                f"ascending lengths at rest, got {stiffness!r}, {damping!r}, {friction!r}, {[*divisors]} and "
+                f"{rest!r}"
             )
+        if not shortest < longest or longest <= 0.0:
+            raise ModelError(f"{label}: range: expected ascending lengths of at least 0, got {range!r}")
         named = [
             (divisor, [_point(label, point) for point in branch])
             for divisor, (_, branch) in zip(divisors, parts)
         ]
-        self._tendons[name] = _Tendon(named, values[0], values[1], (low, high))
+        self._tendons[name] = _Tendon(
+            named, values[0], values[1], (low, high), (shortest, longest), values[2]
+        )
         return self
 
     def _placed_tendons(self, poses: Mapping[str, tuple[int, Pose]]) -> tuple[SpatialTendon, ...]:
@@ -184,9 +198,7 @@ class AttachedBuilder:
                     x, y, z = (float(each) for each in place.point(np.array(position)))
                     placed_points.append((body, (x, y, z)))
                 branches.append((divisor, tuple(placed_points)))
-            tendons.append(
-                SpatialTendon(name, tuple(branches), tendon.stiffness, tendon.damping, tendon.rest)
-            )
+            tendons.append(SpatialTendon(name, tuple(branches), *tendon[1:]))
         return tuple(tendons)
 
     def _attached(
@@ -221,6 +233,8 @@ class _Tendon(NamedTuple):
     stiffness: float
     damping: float
     rest: tuple[float, float]
+    range: tuple[float, float]
+    friction: float
 
 
 def _point(label: str, point: Any) -> tuple[str, tuple[float, ...]]:

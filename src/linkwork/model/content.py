@@ -33,6 +33,9 @@ _PLAIN = {
 def canonical(value: Any, sizes: Sequence[int] = ()) -> str:
     """Return a text that is equal for equal content, in every process and Python version.
 
+    Fields with the metadata "later" were added to a class in use: their defaults are left out, so that texts
+    and hashes of older content stay.
+
     `sizes` are the numbers of coordinates of the joints. Given these, functions of implicit constraints are
     represented by their traced programs.
     """
@@ -57,7 +60,10 @@ def canonical(value: Any, sizes: Sequence[int] = ()) -> str:
             return f"closure{text((value.name, value.joints, program.digest))}"
         if is_dataclass(value) and not isinstance(value, type):
             kind = type(value)
-            contents = text([getattr(value, f.name) for f in fields(value) if f.compare])
+            compared = [f for f in fields(value) if f.compare]
+            values = [getattr(value, f.name) for f in compared if not f.metadata.get("later")]
+            later = [f for f in compared if f.metadata.get("later") and getattr(value, f.name) != f.default]
+            contents = text([*values, *((f.name, getattr(value, f.name)) for f in later)])
             return f"{kind.__module__}.{kind.__qualname__}{contents}"
         if isinstance(value, np.generic):
             return text(value.item())

@@ -34,6 +34,8 @@ def check_properties(label: str, joint: PlacedJoint) -> None:
         raise ModelError(
             f"{label}: expected lower limits below upper limits, got {joint.lower} and {joint.upper}"
         )
+    if not joint.max_angle > 0.0:
+        raise ModelError(f"{label}: upper: expected a positive angle, got {joint.max_angle!r}")
     if any(joint.stiffness) and joint.kind.springs == "none":
         raise ModelError(
             f"{label}: stiffness: expected zero for a {type(joint.kind).__name__} joint, whose springs have "

@@ -109,7 +109,7 @@ def load_lines(model: ModelData) -> list[str]:
     lines = ["", *_wrapped("gravity acts on some bodies less or more: ", names)] if names else []
     if model.tendons:
         called = [
-            tendon.name if tendon.acts else f"{tendon.name} (without force)" for tendon in model.tendons
+            tendon.name if tendon.connects else f"{tendon.name} (without force)" for tendon in model.tendons
         ]
         lines += ["", *_wrapped(f"{count(len(called), 'spatial tendon')}: ", called)]
     return lines
@@ -257,6 +257,8 @@ def acting(joint: PlacedJoint) -> str:
             parts.append(f"{word} {' '.join(f'{x:g}' for x in dict.fromkeys(values))}")
     if np.isfinite(joint.lower).any() or np.isfinite(joint.upper).any():
         parts.append(", ".join(f"{a:g} to {b:g}" for a, b in zip(joint.lower, joint.upper)))
+    if joint.max_angle < np.inf:
+        parts.append(f"turned by at most {joint.max_angle:g}")
     return "; ".join(parts)
 
 

@@ -63,6 +63,10 @@ def random_tree(model: ModelData, rng: np.random.Generator) -> np.ndarray:
         lower = np.array(joint.lower)
         upper = np.array(joint.upper)
         unlimited = joint.kind.random(rng)
+        if joint.max_angle < np.pi:
+            turn = rng.normal(size=3)
+            turn *= joint.max_angle * rng.uniform() / np.linalg.norm(turn)
+            unlimited = joint.kind.numeric_integrate(joint.kind.neutral(), turn)
         bounded = (np.abs(lower) < UNBOUNDED) & (np.abs(upper) < UNBOUNDED)
         within = rng.uniform(np.where(bounded, lower, 0.0), np.where(bounded, upper, 1.0))
         q.append(np.where(bounded, within, np.clip(unlimited, lower, upper)))

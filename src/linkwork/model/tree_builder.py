@@ -194,7 +194,8 @@ class TreeBuilder(LoopBuilder):
         place : Pose, optional
             Pose of the joint frame in the parent, instead of `xyz` and `rpy`.
         lower, upper : float or sequence of float, optional
-            Limits of the coordinates [rad or m]. Default unlimited.
+            Limits of the coordinates [rad or m]. Default unlimited. One number in `upper` of a spherical
+            joint limits its rotation about any axis.
         max_velocity, max_effort : float or sequence of float, optional
             Limits of velocity [rad/s or m/s] and joint force [N m or N]. Default unlimited.
         damping : float or sequence of float
@@ -230,6 +231,8 @@ class TreeBuilder(LoopBuilder):
         ) -> tuple[float, ...]:
             return property_values(f"{label}: {word}", value, n, default, low)
 
+        upper, max_angle = (None, upper) if kind.has_angle and np.ndim(upper) == 0 else (upper, None)
+        max_angle = values("upper", max_angle, 1, default=np.inf, low=0.0)[0]
         joint = PlacedJoint(
             name,
             kind,
@@ -245,6 +248,7 @@ class TreeBuilder(LoopBuilder):
             stiffness=values("stiffness", stiffness, nv, low=0.0),
             rest=values("rest", rest, nv),
             armature=values("armature", armature, nv, low=0.0),
+            max_angle=max_angle,
             independent=choice,
         )
         check_properties(label, joint)

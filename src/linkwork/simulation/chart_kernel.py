@@ -20,7 +20,6 @@ from linkwork.compiler.runtime.build import build_on
 from linkwork.compiler.runtime.results import POOL
 from linkwork.contact import JointLaws
 from linkwork.functions.dynamics import forward_dynamics
-from linkwork.functions.states import independent_force
 from linkwork.model import Model
 from linkwork.model.parameters import input_names, shape_of
 from linkwork.simulation import kernels
@@ -121,11 +120,7 @@ def _stepped(
     if integrator == "semi_implicit_euler":
         return arrived, end.converged > 0.5
     slides = sliding_force(model, laws, q, v)
-    full = (
-        force
-        if slides is None
-        else lambda q, v, part: force(q, v, part) + independent_force(model, q, slides)
-    )
+    full = force if slides is None else lambda q, v, part: force(q, v, part) + slides(q)
     smooth = STEPS[integrator](model, q, v, dt, full)
     chart = Charts(model)
     same = same_branch(model, laws, (q, v), (smooth[0], smooth[1][chart.places(chart.own)]))

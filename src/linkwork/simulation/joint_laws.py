@@ -9,15 +9,26 @@ at its end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact import rows as contact_rows
-from linkwork.algorithms.contact.rows import NONE_GIVEN, limited, with_friction
+from linkwork.algorithms.contact.joint_rows import (
+    Friction,
+    JointFriction,
+    TendonFriction,
+    limited,
+    values_of,
+    with_friction,
+)
+from linkwork.algorithms.contact.rows import NONE_GIVEN
 from linkwork.algorithms.joint_step import JointStep, with_joint_impulses
 from linkwork.compiler.ir.functions import where
+from linkwork.constraints import BodyKinematics
 from linkwork.contact import JointLaws
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import projected
@@ -28,6 +39,7 @@ from linkwork.functions.states import independent_force, integrate, spanning_vel
 from linkwork.mechanism.names import join_names, printable
 from linkwork.model import Model
 from linkwork.simulation.charts import Charts
+from linkwork.sko.prepare.trees import hinge_tree
 
 EULER = ("semi_implicit_euler", "linearly_implicit_euler")
 Force = Callable[[Any, Any, Any], Any]
@@ -53,11 +65,7 @@ def stepped(
     result = np.array([*q_end, *projected(model, q_end, end.v), *end[1:]], dtype=object)
     if smooth is not None:
         slides = sliding_force(model, laws, q, v)
-        full = (
-            force
-            if slides is None
-            else lambda q, v, part: force(q, v, part) + independent_force(model, q, slides)
-        )
+        full = force if slides is None else lambda q, v, part: force(q, v, part) + slides(q)
         q_smooth, v_smooth, _ = smooth(model, q, v, dt, full)
         same = same_branch(model, laws, (q, v), (q_smooth, v_smooth))
         result = where(same, np.array([*q_smooth, *v_smooth, 0.0, 0.0, 1.0], dtype=object), result)
@@ -66,31 +74,61 @@ def stepped(
     return result[:nq], result[nq : nq + nv], *result[nq + nv :]
 
 
-def sliding_force(model: Model, laws: JointLaws, q: Any, v: Any) -> np.ndarray | None:
-    """Return dry friction against the velocities of a state, as forces in all joints of the tree,
-    (nv_spanning,); None without any.
+def sliding_force(model: Model, laws: JointLaws, q: Any, v: Any) -> Callable[[Any], Any] | None:
+    """Return the forces of dry friction, (nv,), as a function of the configuration; None without any.
+
+    Friction has the sign that it has against the velocities v at q.
     """
     rows = with_friction(model) if laws.joint_friction else []
     if not rows:
         return None
+    in_joints = [each for each in rows if isinstance(each, JointFriction)]
+    tendons = [each for each in rows if isinstance(each, TendonFriction)]
+    forces = np.zeros(model.nv_spanning, dtype=object)
+    w = spanning_velocity(model, q, v) if in_joints else ()
+    for each in in_joints:
+        k = each.joint.v_start + each.i
+        forces[k] = _against(w[k], each.force)
+    rates = jacobian_of(model, tendons, q) @ v if tendons else ()
+    tensions = np.array([_against(rate, each.force) for rate, each in zip(rates, tendons)], dtype=object)
+
+    def at(q: Any) -> Any:
+        total = independent_force(model, q, forces) if in_joints else 0.0
+        return total + jacobian_of(model, tendons, q).T @ tensions if tendons else total
+
+    return at
+
+
+def jacobian_of(model: Model, rows: Sequence[Friction], q: Any) -> np.ndarray:
+    """Return the map from velocities, (nv,), to those against which friction acts, (rows, nv)."""
+    nodes = hinge_tree(model, q, all_bodies=True)
+    kinematics = BodyKinematics(nodes)
+    return ConstraintRows.of(nodes, [row.at(kinematics) for row in rows]).jacobian()
+
+
+def _against(velocity: Any, friction: Any) -> Any:
+    """Return the force of dry friction against a velocity, 0 at rest."""
+    return where(velocity > 0.0, -friction, where(velocity < 0.0, friction, 0.0))
+
+
+def _rates(model: Model, rows: Sequence[Friction], q: Any, v: Any) -> list[Any]:
+    """Return the velocities against which dry friction acts."""
     w = spanning_velocity(model, q, v)
-    result = np.zeros(model.nv_spanning, dtype=object)
-    for joint, i in rows:
-        k = joint.v_start + i
-        result[k] = where(w[k] > 0.0, -joint.friction[i], where(w[k] < 0.0, joint.friction[i], 0.0))
-    return result
+    tendons = [each for each in rows if isinstance(each, TendonFriction)]
+    in_joints = [w[each.joint.v_start + each.i] for each in rows if isinstance(each, JointFriction)]
+    return [*in_joints, *(jacobian_of(model, tendons, q) @ v if tendons else ())]
 
 
 def same_branch(model: Model, laws: JointLaws, start: tuple[Any, Any], end: tuple[Any, Any]) -> Any:
     """Return whether a step ends within all limits and keeps the sliding direction of dry friction."""
     fine = 0.0 * end[1][0] <= 0.0
-    for joint, i in limited(model) if laws.limits else ():
-        x = end[0][joint.q_start + i]
-        fine = fine & (x >= joint.lower[i]) & (x <= joint.upper[i])
+    limits = limited(model) if laws.limits else []
+    for limit, x in zip(limits, values_of(limits, end[0], partial(hinge_tree, model, all_bodies=True))):
+        lower, upper = limit.bounds
+        fine = fine & (x >= lower) & (x <= upper)
     if laws.joint_friction and (rows := with_friction(model)):
-        before, after = (spanning_velocity(model, *state) for state in (start, end))
-        for joint, i in rows:
-            fine = fine & (before[joint.v_start + i] * after[joint.v_start + i] > 0.0)
+        for before, after in zip(_rates(model, rows, *start), _rates(model, rows, *end)):
+            fine = fine & (before * after > 0.0)
     return fine
 
 
@@ -115,7 +153,7 @@ def remains_on_branch(model: Model, q: Any, v: Any, q_end: Any, v_end: Any, *, l
 def friction_at(model: Model, q: Any, v: Any, *, laws: JointLaws) -> Any:
     """Return dry friction against these velocities, as forces of the independent joints, (..., nv)."""
     slides = sliding_force(model, laws, q, v)
-    return np.zeros(model.nv) if slides is None else independent_force(model, q, slides)
+    return np.zeros(model.nv) if slides is None else slides(q)
 
 
 def check_integrator(who: str, model: Model, laws: Any, integrator: str) -> None:
@@ -126,7 +164,10 @@ def check_integrator(who: str, model: Model, laws: Any, integrator: str) -> None
         names = join_names(
             [
                 printable(name)
-                for name in dict.fromkeys(joint.name for joint, _ in with_friction(model.nominal))
+                for name in dict.fromkeys(
+                    each.joint.name if isinstance(each, JointFriction) else each.tendon.name
+                    for each in with_friction(model.nominal)
+                )
             ]
         )
         raise ModelError(

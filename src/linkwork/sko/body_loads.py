@@ -81,6 +81,23 @@ class BodyLoads:
         length, _, directions = self._path(tendon)
         return length, self._on_bodies(directions)
 
+    def length_and_gradient(self, tendon: SpatialTendon) -> tuple[Any, dict[int, np.ndarray]]:
+        """Return the length [m], and the rows, (6,), on the velocities of bodies that give its rate.
+
+        Rows are in the frames of the bodies' descriptions in the tree.
+        """
+        length, _, directions = self._path(tendon)
+        rows: dict[int, np.ndarray] = {}
+        for (body, point), direction in directions:
+            if body == GROUND:
+                continue
+            moving = self._bodies[body]
+            force = product(self._pose(moving).R.T, -direction)
+            at = moving.C.inverse().point(np.array(point))
+            row = np.array([*cross(at, force), *force], dtype=object)
+            rows[body] = rows[body] + row if body in rows else row
+        return length, rows
+
     def _on_bodies(self, directions: Sequence[tuple[Point, np.ndarray]]) -> dict[int, np.ndarray]:
         """Return forces at points, given in the world's axes, as [m, f] of each body in its own frame."""
         pulls: dict[int, np.ndarray] = {}

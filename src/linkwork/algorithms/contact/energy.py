@@ -99,7 +99,7 @@ def _connected(model: Model) -> list[set[int]]:
     links += [
         set(constraint.bodies(model.nominal)) - {GROUND} for constraint in loop_constraints(model.nominal)
     ]
-    links += [set(tendon.bodies) - {GROUND} for tendon in model.tendons if tendon.acts]
+    links += [set(tendon.bodies) - {GROUND} for tendon in model.tendons if tendon.connects]
     for link in links:
         joined = [group for group in groups if group & link]
         groups = [group for group in groups if not group & link] + [link.union(*joined)]

@@ -63,7 +63,7 @@ def is_single_body(model: Model, joint: PlacedJoint) -> bool:
     carries = any(other.parent == joint.child for other in nominal.joints)
     held = any(joint.child in constraint.bodies(nominal) for constraint in loop_constraints(nominal))
     armature = any(x != 0.0 for x in np.ravel(nominal.joints[joint.child].armature))
-    pulled = any(joint.child in tendon.bodies for tendon in nominal.tendons if tendon.acts)
+    pulled = any(joint.child in tendon.bodies for tendon in nominal.tendons if tendon.connects)
     return joint.parent == GROUND and not (carries or held or armature or pulled)
 
 

@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.contact.friction_laws import Coulomb, Rolling
+from linkwork.algorithms.contact.joint_rows import limited, with_friction
 from linkwork.algorithms.contact.laws import Block, Bounded, Interval
 from linkwork.compiler.ir.functions import maximum, minimum, where
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.constraints import BodyKinematics, Rows
 from linkwork.contact import Candidate, Contacts, JointLaws, contact_rows, row_names
-from linkwork.joints import Joint
 from linkwork.mechanism import PlacedJoint
 from linkwork.model import Model
-from linkwork.sko.prepare.rotors import lumped
 from linkwork.spatial import is_zero
 
 # [m/s or rad/s] penetrations that this velocity undoes in a step are; so coplanar contacts do not contradict
@@ -42,39 +41,13 @@ class ContactRows(NamedTuple):
     bounces: bool = False
 
 
-def limited(model: Model) -> list[tuple[PlacedJoint, int]]:
-    """Return the joint coordinates with limits: joint and index among its coordinates.
-
-    Rotors are left out: their links have limits.
-    """
-    rotors = {k for k, each in enumerate(lumped(model.nominal)) if each.rotor}
-    return [
-        (joint, i)
-        for joint in model.joints
-        if joint.child not in rotors
-        for i in range(joint.nq)
-        if joint.lower and (np.isfinite(joint.lower[i]) or np.isfinite(joint.upper[i]))
-    ]
-
-
-def with_friction(model: Model) -> list[tuple[PlacedJoint, int]]:
-    """Return the joint velocities with dry friction in the nominal model: joint and index."""
-    joints = model.nominal.joints
-    return [
-        (joint, i) for joint, was in zip(model.joints, joints) for i, f in enumerate(was.friction) if f != 0.0
-    ]
-
-
 def names(model: Model, contacts: Contacts | JointLaws) -> tuple[str, ...]:
     """Return a name for each row."""
     result = [name for candidate in contacts.candidates(model) for name in row_names(candidate)]
     if contacts.limits:
-        result += [
-            f"{joint.name}.limit" if joint.nq == 1 else f"{joint.name}.limit {i}"
-            for joint, i in limited(model)
-        ]
+        result += [limit.name for limit in limited(model)]
     if contacts.joint_friction:
-        result += [f"{joint.v_names[i]}.friction" for joint, i in with_friction(model)]
+        result += [friction.name for friction in with_friction(model)]
     return tuple(result)
 
 
@@ -122,7 +95,7 @@ def where_valid(model: Model, contacts: Contacts | JointLaws, coefficients: Coef
     if coefficients.restitution is not None:
         spans += [(e, 0.0, 1.0) for e in coefficients.restitution]
     if contacts.joint_friction and model is not model.nominal:
-        spans += [(joint.friction[i], 0.0, np.inf) for joint, i in with_friction(model)]
+        spans += [(friction.force, 0.0, np.inf) for friction in with_friction(model)]
         spans += [(joint.friction[i], 0.0, 0.0) for joint, i in without_friction_row(model)]
     for value, low, high in spans:
         if isinstance(value, Symbol):
@@ -147,27 +120,14 @@ def all_rows(
         rows.append(contact_rows(kinematics, candidate, touch))
         joint_coefficients = Coefficients(*(None if x is None else x[k] for x in coefficients))
         laws.append(_OfCandidate(contacts, candidate, touch.gap, joint_coefficients))
-    for joint, i in limited(model) if contacts.limits else ():
-        q = kinematics.nodes.q[joint.q_slice]
-        rows.append(_in_joint(kinematics, joint, _rate_of(joint, i, q)))
-        laws.append(_OfLimit(joint, i, q[i]))
-    for joint, i in with_friction(model) if contacts.joint_friction else ():
-        rows.append(_in_joint(kinematics, joint, np.eye(joint.nv)[i]))
-        laws.append(_OfFriction(joint.friction[i]))
+    for limit in limited(model) if contacts.limits else ():
+        row, value = limit.at(kinematics)
+        rows.append(row)
+        laws.append(_OfLimit(limit.bounds, value))
+    for friction in with_friction(model) if contacts.joint_friction else ():
+        rows.append(friction.at(kinematics))
+        laws.append(_OfFriction(friction.force))
     return rows, laws
-
-
-def _rate_of(joint: PlacedJoint, i: int, q: Any) -> np.ndarray:
-    """Return the rate of coordinate i by the velocities of the joint, (nv,): row i of E in q̇ = E(q) v."""
-    ones = np.eye(joint.nv)
-    if type(joint.kind).rate is Joint.rate:
-        return ones[i]
-    return np.array([joint.kind.rate(q, one)[i] for one in ones], dtype=object)
-
-
-def _in_joint(kinematics: BodyKinematics, joint: PlacedJoint, row: np.ndarray) -> Rows:
-    """Return a row over the velocities of a joint, (nv,)."""
-    return kinematics.on_joints([(joint.child, row[None])], np.zeros(1, dtype=object))._replace(k=np.zeros(1))
 
 
 def _corrected(gap: Any, dt: Any) -> Any:
@@ -234,9 +194,8 @@ class _OfCandidate:
 
 
 class _OfLimit:
-    def __init__(self, joint: PlacedJoint, i: int, q: Any) -> None:
-        self.lower = joint.lower[i]
-        self.upper = joint.upper[i]
+    def __init__(self, bounds: tuple[float, float], q: Any) -> None:
+        self.lower, self.upper = bounds
         self.q = q
 
     def __call__(

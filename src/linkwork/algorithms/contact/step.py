@@ -26,6 +26,7 @@ from linkwork.algorithms.contact.energy import (
     weight,
 )
 from linkwork.algorithms.contact.free_flight import turning_axes
+from linkwork.algorithms.contact.joint_rows import held_bodies
 from linkwork.algorithms.contact.on_bodies import on_bodies
 from linkwork.algorithms.contact.rows import NONE_GIVEN, START_DEPTH, Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact.solver import Bounce, Problem, Solution, solve
@@ -73,7 +74,7 @@ def nodes_with_contact(
     single rows.
     """
     rotors = {k for k, each in enumerate(lumped(model)) if each.rotor}
-    touching = {k for candidate in contacts.candidates(model) for k in candidate.bodies}
+    touching = {k for candidate in contacts.candidates(model) for k in candidate.bodies} | held_bodies(model)
     held = {k for constraint in loop_constraints(model) for k in constraint.bodies(model)}
     return hinge_tree(model, q, v, f_ext, all_bodies=bool(rotors & (touching | held)))
 
