@@ -46,9 +46,8 @@ def residuals_of(
         calls[0] += 1
         x, states = z[: chosen.size], z[chosen.size :].reshape(len(signals), 2 * nv)
         values = chosen.arrays(x)
-        q = [steps.moved(own, state[None, :nv], values) for own, state in zip(begin.q, states)]
-        v = [own + state[nv:] for own, state in zip(begin.v, states)]
-        found = shooting.simulate(Point(x, q, v))
+        starts = [steps.moved(q, v, state[None], values) for q, v, state in zip(begin.q, begin.v, states)]
+        found = shooting.simulate(Point(x, [q for q, _ in starts], [v for _, v in starts]))
         if found is None:
             return np.full(sum(path.size for path in empty), 1e6)
         return np.concatenate([path.residuals.ravel() for path in found])

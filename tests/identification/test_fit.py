@@ -131,6 +131,37 @@ def test_gradients_of_loops_contain_the_motion_of_dependent_joints(name: str, ax
     np.testing.assert_allclose(exact, measured, rtol=1e-5, atol=1e-6 * np.abs(exact).max())
 
 
+def constrained_four_bar() -> Any:
+    model = lw.robots.four_bar().with_loops(constrain=["loop1"])
+    return model.with_parameters({"damping": np.full(3, 0.05)})
+
+
+def test_gradients_of_constrained_loops_are_those_along_closed_states() -> None:
+    model = constrained_four_bar()
+    start = model.neutral()
+    start[0] += 0.3
+    log = recorded(model, 220, 3, noise=1e-3, start=start)
+    moving = slice(200, 220)
+    log = replace(log, q=log.q[moving], v=log.v[moving], tau=log.tau[moving])
+    names = ["loop_placement@loop1.successor.x", "mass@link2", "damping"]
+    exact, measured = gradients(model, log, names)
+    assert len(exact) == 2 + 5
+    np.testing.assert_allclose(exact, measured, rtol=1e-4, atol=1e-6 * np.abs(exact).max())
+
+
+def test_parameters_of_constrained_loops_are_recovered() -> None:
+    model = constrained_four_bar()
+    start = model.neutral()
+    start[0] += 0.3
+    true = model.with_parameters({"mass@link2": 1.3, "damping": [0.1, 0.05, 0.05]})
+    log = recorded(true, 60, 3, scale=0.2, start=start)
+    names = ["mass@link2", "damping@joint1", "loop_placement@loop1.successor.x"]
+    fit = lw.fit_parameters(model, log, names, segment=15)
+    expected = [1.3, 0.1, true.parameters()["loop_placement"][0, 1, 0]]
+    np.testing.assert_allclose(fit.estimate, expected, rtol=1e-7)
+    assert fit.degrees_of_freedom == 60 * 6 - 3 - 2
+
+
 def test_gradients_of_a_leg_with_a_loop_and_rotors() -> None:
     problem = fit_problems.leg()
     log, part = problem.logs[0], slice(100, 120)
@@ -347,9 +378,3 @@ def test_recordings_at_rest_do_not_excite() -> None:
     still = Recording(np.zeros((20, 3)), np.zeros((20, 3)), dt=DT, sigma_q=1e-4, sigma_v=1e-3)
     with pytest.raises(lw.LinkworkError, match="no excitation"):
         lw.fit_parameters(model, still, "damping")
-
-
-def test_constrained_loops_are_refused() -> None:
-    model = lw.robots.four_bar().with_loops(constrain=["loop1"])
-    with pytest.raises(lw.ModelError, match="constrained"):
-        lw.fit_parameters(model, Recording(np.zeros((5, 3)), dt=DT), "mass")

@@ -52,7 +52,7 @@ def fit_parameters(
     Parameters
     ----------
     model : Model
-        The model, whose parameters are the start. Loops must be embedded.
+        The model, whose parameters are the start.
     logs : Recording or sequence of Recording
         Recorded motions (`linkwork.identification.Recording`), or dicts of its arguments.
     parameters : str or sequence of str
@@ -164,11 +164,6 @@ def _check(
     """Raise if an argument is invalid."""
     if not isinstance(model, Model):
         raise ModelError(f"fit_parameters: model: expected a Model, got {type(model).__name__}")
-    if model.constrained_loops:
-        name = model.constrained_loops[0].name
-        raise ModelError(
-            f"fit_parameters: loop {name!r} is constrained; expected embedded loops (with_loops(embed=...))"
-        )
     if method not in ("multiple_shooting", "output_error"):
         raise LinkworkError(
             f"fit_parameters: method: expected 'multiple_shooting' or 'output_error', got {method!r}"
@@ -326,7 +321,7 @@ def _result(
         int(np.count_nonzero(_measured(path.residuals, pair))) for path, pair in zip(solution.paths, noise)
     )
     count += int(np.count_nonzero(prior_weight))
-    spent = parameters.size - null.shape[1] + 2 * model.nv * len(noise) * shooting.free_start
+    spent = parameters.size - null.shape[1] + shooting.nx * len(noise) * shooting.free_start
     return FitResult(
         status=solution.status,
         values=values,

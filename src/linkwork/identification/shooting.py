@@ -80,6 +80,14 @@ class Shooting:
         self.free_start = free_start
         self.starts = [np.arange(0, one.intervals, segment) for one in signals]
         self.weights: list[tuple[np.ndarray, np.ndarray | None]] = []
+        self.nx = self._state_size()
+
+    def _state_size(self) -> int:
+        """Return the number of directions in which the state at the start of a recording can change."""
+        point = self.measured(self.parameters.start)
+        values = list(self.parameters.arrays(point.x).values())
+        q, v = (np.stack([x[0] for x in nodes]) for nodes in (point.q, point.v))
+        return self.steps.directions(q, v, values)[0].shape[2]
 
     def set_noise(self, noise: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> None:
         """Set the standard deviations of positions and velocities of each recording."""
@@ -91,9 +99,11 @@ class Shooting:
         q = []
         v = []
         for one, starts in zip(self.signals, self.starts):
-            zero = np.zeros((len(starts), self.model.nv))
-            q.append(self.steps.moved(one.q[starts], zero, values))
-            v.append(_velocities(self.model, one)[starts] if one.v is None else one.v[starts])
+            zero = np.zeros((len(starts), 2 * self.model.nv))
+            velocities = _velocities(self.model, one) if one.v is None else one.v
+            moved_q, moved_v = self.steps.moved(one.q[starts], velocities[starts], zero, values)
+            q.append(moved_q)
+            v.append(moved_v)
         return Point(x, q, v)
 
     def simulate(self, point: Point) -> list[Trajectory] | None:
@@ -189,7 +199,7 @@ class Shooting:
         for k, (one, starts) in enumerate(zip(self.signals, self.starts)):
             same_length.setdefault((one.v is None, one.intervals, *starts.tolist()), []).append(k)
         problems: dict[int, Linear] = {}
-        width = 2 * self.model.nv + self.parameters.numbers + 1
+        width = self.nx + self.parameters.numbers + 1
         for members in same_length.values():
             most = max(1, CHUNK // (2 * self.model.nv * width * self.substeps * 4))
             for first in range(0, len(members), most):
@@ -201,21 +211,21 @@ class Shooting:
         self, group: list[int], paths: list[Trajectory], values: list[np.ndarray]
     ) -> list[Linear]:
         """Return the linear problems of recordings of the same length with the same nodes."""
-        nv = self.model.nv
+        nx = self.nx
         many = len(group)
-        width = 2 * nv + self.parameters.numbers + 1
+        width = nx + self.parameters.numbers + 1
         inputs = [
             np.stack(x) for x in zip(*(self._step_inputs(k, path.tau) for k, path in zip(group, paths)))
         ]
         q, v, slope = (np.stack([getattr(path, name) for path in paths]) for name in ("q", "v", "slope"))
         defects = np.stack([path.defects for path in paths])
         at_step = {int(k) * self.substeps: j for j, k in enumerate(self.starts[group[0]][1:])}
-        S = np.zeros((many, 2 * nv, width))
-        S[:, :, : 2 * nv] = np.eye(2 * nv)
+        S = np.zeros((many, 2 * self.model.nv, width))
+        S[:, :, :nx], S[:, :, nx:-1] = self.steps.directions(q[:, 0], v[:, 0], values, nx)
         gram = np.zeros((many, width, width))
         nodes = [S]
         steps = slope.shape[1]
-        chunk = max(1, CHUNK // (2 * nv * width * many) // self.substeps) * self.substeps
+        chunk = max(1, CHUNK // (S[0].size * many) // self.substeps) * self.substeps
         for begin in range(0, steps, chunk):
             rows = slice(begin, min(begin + chunk, steps))
             path = np.empty((rows.stop - begin, *S.shape))
@@ -227,14 +237,14 @@ class Shooting:
                     nodes.append(S)
                 path[j] = S
                 S = by_state[:, j] @ S
-                S[:, :, 2 * nv : -1] += by_number[:, j]
+                S[:, :, nx:-1] += by_number[:, j]
             sampled = path[:: self.substeps].swapaxes(0, 1)
             samples = slice(begin // self.substeps, begin // self.substeps + sampled.shape[1])
             gram += self._products(group, paths, q, samples, sampled, values)
         last = slice(steps // self.substeps, steps // self.substeps + 1)
         gram += self._products(group, paths, q, last, S[:, None], values)
         if not self.free_start:
-            gram[:, : 2 * nv] = gram[:, :, : 2 * nv] = 0.0
+            gram[:, :nx] = gram[:, :, :nx] = 0.0
         moves = np.stack(nodes, axis=1)
         return [Linear(gram[r], moves[r]) for r in range(many)]
 
@@ -273,7 +283,7 @@ class Shooting:
         if rates is not None:
             by_q, by_number = (x.reshape(*shape, *x.shape[1:]) for x in rates)
             J = by_q @ J
-            J[..., 2 * nv : -1] += by_number
+            J[..., self.nx : -1] += by_number
         J = J * np.stack([self.weights[k][0] for k in group])[:, None, :, None]
         of_v = [weight for k in group if (weight := self.weights[k][1]) is not None]
         if of_v:
@@ -288,13 +298,13 @@ class Shooting:
         with new coordinates x of parameters.
         """
         values = self.parameters.arrays(x)
-        nv = self.model.nv
         q = []
         v = []
         for k, (one, step) in enumerate(zip(linear, change)):
             move = one.nodes @ np.append(step, 1.0)
-            q.append(self.steps.moved(point.q[k], move[:, :nv], values))
-            v.append(point.v[k] + move[:, nv:])
+            moved_q, moved_v = self.steps.moved(point.q[k], point.v[k], move, values)
+            q.append(moved_q)
+            v.append(moved_v)
         return Point(x, q, v)
 
 

@@ -78,7 +78,7 @@ class Problem:
         self.parameters = parameters
         self.mean, deviation = prior
         self.weight = 1.0 / deviation
-        self.nx = 2 * shooting.model.nv
+        self.nx = shooting.nx
         self.sizes = parameters.coordinate_sizes()
         self.near_start = near_start
 
@@ -103,9 +103,9 @@ class Problem:
             unit_v = (
                 unit_q * float(np.diff(one.t).mean()) if of_v is None else float(np.max(of_v, initial=0.0))
             )
-            half = self.nx // 2
+            nv = self.shooting.model.nv
             sizes = np.abs(path.defects)
-            total += float(unit_q * sizes[:, :half].sum() + unit_v * sizes[:, half:].sum())
+            total += float(unit_q * sizes[:, :nv].sum() + unit_v * sizes[:, nv:].sum())
         return total
 
     def linear(self, paths: Sequence[Trajectory], x: np.ndarray) -> list[Linear]:

@@ -7,6 +7,7 @@ largest of these sizes, so that results do not depend on the size of the mechani
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,21 +65,9 @@ def close_all(
     if not constraints:
         return close_loops(model, q, previous, motion)
     units = closing_units(model.nominal)
-
-    def direction(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        nodes = nodes_for(model, constraints, q)
-        rows = ConstraintRows(nodes, constraints, rounded=True)
-        phi = rows.truncated(violation(nodes, constraints)) / units.rows
-        J = rows.jacobian() * (units.velocities / units.rows[:, None])
-        size = product(J.ravel(), J.ravel())  # not Python's own `sum`: since 3.12 it rounds floats otherwise
-        normal = Factor(mirrored(J @ J.T) + DAMPING * size * np.eye(len(J)))
-        return phi, -(J.T @ normal.solve(phi)) * units.velocities
-
-    def retract(q: np.ndarray, dy: np.ndarray) -> np.ndarray:
-        return close_loops(model, integrate_tree(model, q, tree_motion(model, q, dy)), q).q
-
     start = close_loops(model, q, previous).q
-    q, _ = newton(direction, retract, start, units.velocities, tolerance(CLOSURE_TOL, q))
+    direction = partial(_direction, model, constraints, units)
+    q, _ = newton(direction, partial(_moved, model), start, units.velocities, tolerance(CLOSURE_TOL, q))
     q, residual, openness = close_loops(model, q)
     nodes = nodes_for(model, constraints, q)
     residuals = violation(nodes, constraints)
@@ -95,6 +84,34 @@ def close_all(
         error = maximum(error, residual_norm(gaps.ravel()))
         openness = maximum(openness, residual_norm(gaps.ravel() / limits.ravel()) * unit / gap_factor)
     return Closed(q, maximum(residual, error), openness)
+
+
+def corrected(model: Model, q: np.ndarray) -> np.ndarray:
+    """Return q after one Gauss-Newton step, which leaves closed configurations as they are.
+
+    The derivative of this step at a closed q is that of the nearest closed configuration, by q and by
+    parameters of the model.
+    """
+    _, step = _direction(model, loop_constraints(model), closing_units(model.nominal), q)
+    return _moved(model, q, step)
+
+
+def _direction(
+    model: Model, constraints: tuple[Constraint, ...], units: Units, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the residuals, and the Gauss-Newton step of least norm, (nv,)."""
+    nodes = nodes_for(model, constraints, q)
+    rows = ConstraintRows(nodes, constraints, rounded=True)
+    phi = rows.truncated(violation(nodes, constraints)) / units.rows
+    J = rows.jacobian() * (units.velocities / units.rows[:, None])
+    size = product(J.ravel(), J.ravel())  # not Python's own `sum`: since 3.12 it rounds floats otherwise
+    normal = Factor(mirrored(J @ J.T) + DAMPING * size * np.eye(len(J)))
+    return phi, -(J.T @ normal.solve(phi)) * units.velocities
+
+
+def _moved(model: Model, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Return q after a step of the independent velocities, with embedded loops closed."""
+    return close_loops(model, integrate_tree(model, q, tree_motion(model, q, step)), q).q
 
 
 def _has_redundant(model: Model, loop: LoopConstraint) -> bool:
