@@ -4,13 +4,17 @@ test_same_bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import linkwork as lw
 from linkwork.compiler.ir.program import Program
-from linkwork.compiler.targets.cpu import bytecode, bytecode_texts, host
+from linkwork.compiler.runtime.compiler import QUICK
+from linkwork.compiler.targets.cpu import bytecode, bytecode_texts, compile_object, host, module_texts
 from linkwork.compiler.targets.cpu.bytecode import WORDS_PER_RECORD, Bytecode
+from linkwork.compiler.targets.cpu.machine import COMMON
 from linkwork.compiler.targets.cpu.types import Types
 from programs import assert_same, call, every_operation, quick_kernel, states
 
@@ -28,6 +32,22 @@ def test_llvm_has_no_more_to_do_for_a_longer_program() -> None:
     long = chain(16)
     assert len(long) > 2 * len(short)
     assert llvm_lines(long) == llvm_lines(short)
+
+
+@pytest.mark.parametrize(("make", "modules"), [(bytecode_texts, 3), (module_texts, 2)])
+def test_what_programs_have_in_common_is_compiled_once(make: Callable[..., list[str]], modules: int) -> None:
+    """The virtual machine, the functions that write rows, and those that Python calls: two thirds of LLVM's
+    work for a short program.
+    """
+    machine = host()
+    short, long = (
+        [text for text in make(chain(n), machine.lanes("float64"), machine) if text.startswith(COMMON)]
+        for n in (2, 3)
+    )
+    assert short == long and len(short) == modules
+    for text in short:
+        first = compile_object(text, machine, level=QUICK)
+        assert compile_object(text, machine, level=QUICK) is first
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -101,13 +101,12 @@ class Body:
         inner = [text for body in inner_bodies for text in body.functions()]
         parts = [Part(self, part).text() for part in self.program.parts]
         tables, rows = self.outputs.rows_text(self.waiting) if self.outputs else ("", "")
-        unpack = self.outputs.functions_text() + tables if self.outputs else ""
+        unpack = self.outputs.declarations() + tables if self.outputs else ""
         if len(parts) == 1:
             return [*inner, declared + unpack + self._define(self.name, parts[0] + rows)]
         names = [f"{self.name}.{k}" for k in range(len(parts))]
         arguments = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
         calls = "".join(f"call void @{name}({arguments})\n" for name in names)
-        unpack = (row_declarations(t) if self.outputs else "") + unpack
         function_text = unpack + "".join(map(self.declaration, names)) + self._define(self.name, calls + rows)
         return [
             *inner,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import llvmlite
@@ -74,9 +74,22 @@ def target_machine(machine: Machine, level: int) -> Any:
     )
 
 
+COMMON = "; common to all programs\n"  # first line of modules that are parts of many kernels
+
+
 def compile_object(text: str, machine: Machine, *, level: int) -> bytes:
-    """Return the object code of an LLVM module; only code generation runs, without LLVM's other passes."""
+    """Return the object code of an LLVM module; only code generation runs, without LLVM's other passes.
+
+    Modules that begin with `COMMON` are compiled once.
+    """
+    return (_common_object if text.startswith(COMMON) else _object)(text, machine, level)
+
+
+def _object(text: str, machine: Machine, level: int) -> bytes:
     return target_machine(machine, level).emit_object(_parse(text, machine))
+
+
+_common_object = lru_cache(maxsize=32)(_object)  # a few per dtype and level
 
 
 def compile_assembly(text: str, machine: Machine, *, level: int) -> str:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from linkwork.compiler.ir.program import Array, Program
 from linkwork.compiler.targets.cpu.body import Body
-from linkwork.compiler.targets.cpu.direct import NDARRAY_DATA, direct_text
-from linkwork.compiler.targets.cpu.machine import Machine
-from linkwork.compiler.targets.cpu.rows import copy_text
-from linkwork.compiler.targets.cpu.share import share_text
+from linkwork.compiler.targets.cpu.direct import direct_text
+from linkwork.compiler.targets.cpu.entry import entry_text
+from linkwork.compiler.targets.cpu.machine import COMMON, Machine
+from linkwork.compiler.targets.cpu.rows import copy_name, copy_text
 from linkwork.compiler.targets.cpu.types import Types
 from linkwork.compiler.targets.cpu.virtual_machine import InterpretedBody
 
@@ -27,71 +27,6 @@ AnyBody = Body | InterpretedBody
 EXPORTS = ("loop", "run", "bound", "direct")
 FEWEST_IN_LANES = 3  # rows from which an incomplete tile is faster than single rows
 STACK_LIMIT = 1 << 16  # bytes of work space on the stack; larger ones are allocated on the heap
-
-# Declarations, save and restore of the floating-point exception flags, by architecture
-_FLAGS = {
-    "x86_64": (
-        "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)",
-        "%flags = alloca i32\ncall void @llvm.x86.sse.stmxcsr(ptr %flags)",
-        "call void @llvm.x86.sse.ldmxcsr(ptr %flags)",
-    ),
-    "aarch64": (
-        "declare i64 @llvm.aarch64.get.fpsr()\ndeclare void @llvm.aarch64.set.fpsr(i64)",
-        "%flags = call i64 @llvm.aarch64.get.fpsr()",
-        "call void @llvm.aarch64.set.fpsr(i64 %flags)",
-    ),
-}
-_FLAGS["arm64"] = _FLAGS["aarch64"]
-
-
-def _entry_text(triple: str) -> str:
-    """Return `loop` and `bound`.
-
-    Rows with invalid numbers and branches not taken raise floating-point exceptions, of which NumPy would
-    warn; the results show them, so the flags are restored.
-    """
-    declare, save, restore = _FLAGS.get(triple.partition("-")[0], ("", "", ""))
-    return f"""
-{declare}
-define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) #0 {{
-{save}
-%n = load i64, ptr %dims
-%limitp = getelementptr i64, ptr %data, i64 2
-%limit = load i64, ptr %limitp
-%large = icmp uge i64 %n, %limit
-br i1 %large, label %many, label %alone
-many:
-%done = call i32 @share(ptr %args, ptr %dims, ptr %steps, ptr %data)
-%all = icmp eq i32 %done, 1
-br i1 %all, label %end, label %alone
-alone:
-%f = load atomic ptr, ptr %data acquire, align 8
-call void %f(ptr %args, ptr %dims, ptr %steps, ptr %data)
-br label %end
-end:
-{restore}
-ret void
-}}
-define ptr @bound(ptr %self, ptr %unused) #0 {{
-%tablep = getelementptr i8, ptr %self, i64 {NDARRAY_DATA}
-%table = load ptr, ptr %tablep
-%p1 = getelementptr ptr, ptr %table, i64 1
-%p2 = getelementptr ptr, ptr %table, i64 2
-%p3 = getelementptr ptr, ptr %table, i64 3
-%p4 = getelementptr ptr, ptr %table, i64 4
-%p5 = getelementptr ptr, ptr %table, i64 5
-%result = load ptr, ptr %table
-%incref = load ptr, ptr %p1
-%args = load ptr, ptr %p2
-%dims = load ptr, ptr %p3
-%steps = load ptr, ptr %p4
-%data = load ptr, ptr %p5
-%f = load atomic ptr, ptr %data acquire, align 8
-call void %f(ptr %args, ptr %dims, ptr %steps, ptr %data)
-call void %incref(ptr %result)
-ret ptr %result
-}}
-"""
 
 
 def module_texts(program: Program, lanes: int, machine: Machine) -> list[str]:
@@ -123,21 +58,17 @@ def _texts(program: Program, one: AnyBody | None, many: AnyBody | None, machine:
         frame.append(one.declaration())
     if many:
         texts += many.functions()
+        if many.outputs:
+            texts.append(many.outputs.functions_text())
         frame.append(many.declaration())
-    for k, array in enumerate(program.inputs):
-        frame.append(copy_text(f"gather{k}", array, scalar, into_strided=False))
-    for k, array in enumerate(program.outputs):
-        frame.append(copy_text(f"scatter{k}", array, scalar, into_strided=True))
-    entries = [share_text(machine.triple), _entry_text(machine.triple), direct_text(program)]
-    texts.append("\n".join([*frame, _Run(program, one, many).text(), *entries]))
-    width = max(128, 8 * wide.bytes)
-    vectors = f'nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"'
-    # spills of wide registers cross cache lines unless the stack is aligned; the virtual machine's functions
-    # have no stack
-    attributes = (
-        f"attributes #0 = {{ {vectors} alignstack={max(16, wide.bytes)} }}\nattributes #1 = {{ {vectors} }}\n"
-    )
-    return [text + attributes for text in texts]
+    for shape in {array.shape: None for array in program.inputs}:
+        frame.append(copy_text(copy_name("gather", shape), shape, scalar, into_strided=False))
+    for shape in {array.shape: None for array in program.outputs}:
+        frame.append(copy_text(copy_name("scatter", shape), shape, scalar, into_strided=True))
+    texts.append("\n".join([*frame, _Run(program, one, many).text(), direct_text(program)]))
+    attributes = wide.attributes
+    own = [text if text.startswith(COMMON) else text + attributes for text in texts]
+    return [*own, entry_text(machine.triple)]
 
 
 class _Run:
@@ -226,18 +157,8 @@ rich:
 
     def _no_memory(self) -> str:
         """Return text that fills the results with NaN if no work space can be allocated."""
-        text = ""
-        for number, k in enumerate(self.outputs):
-            text += f"""poor{number}:
-br label %poor{number}.loop
-poor{number}.loop:
-%z{k} = phi i64 [ 0, %poor{number} ], [ %z{k}.next, %poor{number}.loop ]
-{self._row(k, f"%z{k}", "z")}call void @scatter{number}(ptr %row{k}z, ptr %strides{k}, ptr null)
-%z{k}.next = add i64 %z{k}, 1
-%z{k}.more = icmp ult i64 %z{k}.next, %n
-br i1 %z{k}.more, label %poor{number}.loop, label %poor{number + 1}
-"""
-        return text + f"poor{len(self.outputs)}:\nret void"
+        calls = "\n".join(self._copy(k, "0", "%n", "null") for k in self.outputs)
+        return f"poor0:\n{calls}\nret void"
 
     def _release(self) -> str:
         return "call void @free(ptr %heap)" if self.on_heap else ""
@@ -286,28 +207,16 @@ br i1 %z{k}.more, label %poor{number}.loop, label %poor{number + 1}
             f"%row{k}{tag} = getelementptr i8, ptr %base{k}, i64 %off{k}{tag}\n"
         )
 
-    def _copies(self, k: int, index: str, count: str, tag: str, last: str = "-1") -> str:
-        """Return a loop that copies `count` strided rows to contiguous ones (an input) or back (an output).
+    def _copy(self, k: int, index: str, count: str, rows: str | None = None, last: str = "-1") -> str:
+        """Return a call that copies `count` strided rows to contiguous ones (an input) or back (an output).
 
         Rows beyond `last` repeat that one: they fill the lanes of an incomplete tile.
         """
-        name = f"gather{k}" if k in self.inputs else f"scatter{k - len(self.inputs)}"
-        p = f"{tag}{k}"
-        length = self.arrays[k].size * self.item
-        return f"""br label %{p}.copy
-{p}.copy:
-%{p}.j = phi i64 [ 0, %{p}.from ], [ %{p}.j2, %{p}.copy ]
-%{p}.l = call i64 @llvm.umin.i64(i64 %{p}.j, i64 {last})
-%{p}.at = add i64 {index}, %{p}.l
-%{p}.o = mul i64 %{p}.at, %step{k}
-%{p}.r = getelementptr i8, ptr %base{k}, i64 %{p}.o
-%{p}.c = mul i64 %{p}.j, {length}
-%{p}.t = getelementptr i8, ptr %rows{k}, i64 %{p}.c
-call void @{name}(ptr %{p}.r, ptr %strides{k}, ptr %{p}.t)
-%{p}.j2 = add i64 %{p}.j, 1
-%{p}.more = icmp ult i64 %{p}.j2, {count}
-br i1 %{p}.more, label %{p}.copy, label %{p}.next
-"""
+        name = copy_name("gather" if k in self.inputs else "scatter", self.arrays[k].shape)
+        return (
+            f"call void @{name}(ptr %base{k}, i64 %step{k}, ptr %strides{k}, ptr {rows or f'%rows{k}'}, "
+            f"i64 {index}, i64 {count}, i64 {last})"
+        )
 
     def _tiles(self) -> str:
         """Return the wide body on the user's rows, or on contiguous copies if these are strided
@@ -328,14 +237,18 @@ br i1 %{p}.more, label %{p}.copy, label %{p}.next
         for k in self.inputs:
             text += f"""br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
 t{k}.from:
-{self._copies(k, "%ti", str(self.lanes), "t", last="%last")}t{k}.next:
+{self._copy(k, "%ti", str(self.lanes), last="%last")}
+br label %t{k}.next
+t{k}.next:
 """
         rows = ", ".join(f"ptr %t{k}.base, i64 %t{k}.step" for k in range(len(self.arrays)))
         text += f"call void @lw.many(ptr %scratch, {rows})\n"
         for k in self.outputs:
             text += f"""br i1 %t{k}.direct, label %t{k}.next, label %t{k}.from
 t{k}.from:
-{self._copies(k, "%ti", "%count", "t")}t{k}.next:
+{self._copy(k, "%ti", "%count")}
+br label %t{k}.next
+t{k}.next:
 """
         text += f"""br label %tdone
 tdone:
@@ -354,7 +267,9 @@ br i1 %few, label %singles, label %tiles
         for k in self.inputs:
             text += f"""{self._row(k, "%si", "s")}br i1 %plain{k}, label %s{k}.next, label %s{k}.from
 s{k}.from:
-{self._copies(k, "%si", "1", "s")}s{k}.next:
+{self._copy(k, "%si", "1")}
+br label %s{k}.next
+s{k}.next:
 %s{k} = select i1 %plain{k}, ptr %row{k}s, ptr %rows{k}
 """
         for k in self.outputs:
@@ -364,6 +279,8 @@ s{k}.from:
         for k in self.outputs:
             text += f"""br i1 %plain{k}, label %s{k}.next, label %s{k}.from
 s{k}.from:
-{self._copies(k, "%si", "1", "s")}s{k}.next:
+{self._copy(k, "%si", "1")}
+br label %s{k}.next
+s{k}.next:
 """
         return text + "br label %sdone\nsdone:\n%snext = add i64 %si, 1\nbr label %singles"

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from linkwork.compiler.ir.program import Program
-from linkwork.compiler.targets.cpu.rows import LINE, UNPACK_LAST, unpack_text, unpacker
+from linkwork.compiler.targets.cpu.rows import LINE, UNPACK_LAST, unpack_declarations, unpack_text, unpacker
 from linkwork.compiler.targets.cpu.types import Types
 
 MAX_DISTINCT_SHARE = 0.9  # with fewer distinct values among the elements, each is stored once
@@ -70,10 +70,19 @@ class Outputs:
                 self.columns[v].append(self.size)
                 self.size += 1
 
-    def functions_text(self) -> str:
-        """Return the functions that the calls of `rows_text` use."""
+    @property
+    def _functions(self) -> tuple[str, ...]:
+        """Names of the functions that the calls of `rows_text` use."""
         names = {unpacker(self.types, size // self.types.lanes) for size in self.sizes}
-        return unpack_text(self.types, [*sorted(names), UNPACK_LAST], scattered=self.scattered)
+        return (*sorted(names), UNPACK_LAST)
+
+    def functions_text(self) -> str:
+        """Return the module of the functions that the calls of `rows_text` use."""
+        return unpack_text(self.types, self._functions, scattered=self.scattered)
+
+    def declarations(self) -> str:
+        """Return declarations of these functions."""
+        return unpack_declarations(self._functions, scattered=self.scattered)
 
     def rows_text(self, waiting: int) -> tuple[str, str]:
         """Return tables, and the calls that write rows from them. Waiting columns begin at `waiting`."""

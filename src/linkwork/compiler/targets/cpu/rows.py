@@ -9,8 +9,9 @@ row to a contiguous one and back.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
-from linkwork.compiler.ir.program import Array
+from linkwork.compiler.targets.cpu.machine import COMMON
 from linkwork.compiler.targets.cpu.types import Types
 
 
@@ -180,7 +181,7 @@ store {t.real} %put{k}, ptr %at{k}, align {t.item}"""
     )
     return f"""
 declare {t.real} {pick}({t.real}, {t.integer}, {t.real})
-define internal void @{UNPACK_LONG}(ptr %table, i64 %count, ptr %columns, ptr %row, i64 %row.step) #0 {{
+define void @{UNPACK_LONG}(ptr %table, i64 %count, ptr %columns, ptr %row, i64 %row.step) #0 {{
 start:
 {chr(10).join(row_pointers("%row", n))}
 {starts}
@@ -222,7 +223,7 @@ def _unpack(t: Types, *, scattered: bool) -> str:
     )
     at = "\n".join(f"%at{k} = getelementptr i8, ptr %row.r{k}, i64 %place" for k in range(n))
     return f"""
-define internal void @{UNPACK}(ptr %table, i64 %count, ptr %columns, ptr %row, i64 %row.step) #0 {{
+define void @{UNPACK}(ptr %table, i64 %count, ptr %columns, ptr %row, i64 %row.step) #0 {{
 start:
 {chr(10).join(row_pointers("%row", n))}
 br label %loop
@@ -257,7 +258,7 @@ def _unpack_last(t: Types, *, scattered: bool) -> str:
     iota = ", ".join(f"i64 {k}" for k in range(n))
     parameters = "ptr %table, " * scattered + "ptr %columns, ptr %row, i64 %row.step, i64 %left"
     return f"""
-define internal void @{UNPACK_LAST}({parameters}) #0 {{
+define void @{UNPACK_LAST}({parameters}) #0 {{
 {chr(10).join(row_pointers("%row", n))}
 {places}
 {moves}
@@ -273,16 +274,26 @@ ret void
 UNPACKERS = {UNPACK: _unpack, UNPACK_LONG: _unpack_long, UNPACK_LAST: _unpack_last}
 
 
-def unpack_text(t: Types, names: Iterable[str], *, scattered: bool) -> str:
-    """Return the named functions that write columns as rows, `step` bytes apart, block by block.
+@cache
+def unpack_text(t: Types, names: tuple[str, ...], *, scattered: bool) -> str:
+    """Return the module of the named functions, which write columns as rows, `step` bytes apart, by blocks.
 
     `unpack(table, count, columns, row, step)` writes blocks whose columns are at the places of a table
     [bytes]. `unpack.long` does the same for rows with many blocks, by stores of whole cache lines; it needs
     registers of 512 bits. `unpack.last(columns, row, step, left)` writes the first `left` elements of a
     block. If columns are `scattered`, each has its own place in the table, and `unpack.last` gets a table
-    before its columns.
+    before its columns. The module is common to all programs.
     """
-    return "".join(UNPACKERS[name](t, scattered=scattered) for name in names)
+    functions = "".join(UNPACKERS[name](t, scattered=scattered) for name in names)
+    return f"{COMMON}{row_declarations(t)}{functions}{t.attributes}"
+
+
+def unpack_declarations(names: Iterable[str], *, scattered: bool) -> str:
+    """Return declarations of the functions of `unpack_text` for other modules."""
+    table = "ptr, " * scattered
+    parameters = dict.fromkeys((UNPACK, UNPACK_LONG), "ptr, i64, ptr, ptr, i64")
+    parameters[UNPACK_LAST] = f"{table}ptr, ptr, i64, i64"
+    return "".join(f"declare void @{name}({parameters[name]}) nonlazybind\n" for name in names)
 
 
 def _mask(t: Types, count: int) -> str:
@@ -299,25 +310,30 @@ def row_declarations(t: Types) -> str:
     )
 
 
-def copy_text(name: str, array: Array, t: Types, *, into_strided: bool) -> str:
-    """Return `name(strided, strides, contiguous)`, which copies one row between two layouts.
+def copy_name(verb: str, shape: tuple[int, ...]) -> str:
+    """Return the name of the function that copies rows of a shape: `verb` is gather or scatter."""
+    return ".".join([verb, *map(str, shape)])
 
-    If the row is copied into a strided place, a null pointer for the contiguous one gives a row of NaN.
+
+def copy_text(name: str, shape: tuple[int, ...], t: Types, *, into_strided: bool) -> str:
+    """Return `name(base, step, strides, rows, first, count, last)`, which copies rows between two layouts.
+
+    Row `first + j` of the strided array, but at most row `first + last`, and contiguous row j, for all
+    j < count. If rows are copied into strided places, a null pointer for the contiguous ones gives NaN.
     """
     offsets = []
     total = "0"
-    after = 1
-    for axis in reversed(range(len(array.shape))):
+    size = 1
+    for axis in reversed(range(len(shape))):
         offsets.append(
-            f"%d{axis} = udiv i64 %k, {after}\n%i{axis} = urem i64 %d{axis}, {array.shape[axis]}\n"
+            f"%d{axis} = udiv i64 %k, {size}\n%i{axis} = urem i64 %d{axis}, {shape[axis]}\n"
             f"%sp{axis} = getelementptr i64, ptr %strides, i64 {axis}\n%s{axis} = load i64, ptr %sp{axis}\n"
             f"%o{axis} = mul i64 %i{axis}, %s{axis}\n%t{axis} = add i64 {total}, %o{axis}"
         )
         total = f"%t{axis}"
-        after *= array.shape[axis]
+        size *= shape[axis]
     if into_strided:
-        move = f"""%none = icmp eq ptr %contiguous, null
-br i1 %none, label %empty, label %there
+        move = f"""br i1 %none, label %empty, label %there
 there:
 %y = load {t.scalar}, ptr %c, align {t.item}
 br label %empty
@@ -329,20 +345,35 @@ br label %next"""
         move = f"""%x = load {t.scalar}, ptr %p, align {t.item}
 store {t.scalar} %x, ptr %c, align {t.item}
 br label %next"""
+    parameters = "ptr %base, i64 %step, ptr %strides, ptr %rows, i64 %first, i64 %count, i64 %last"
     return f"""
-define internal void @{name}(ptr %strided, ptr %strides, ptr noalias %contiguous) #0 {{
+define internal void @{name}({parameters}) #0 {{
 entry:
+%none = icmp eq ptr %rows, null
+br label %row
+row:
+%j = phi i64 [ 0, %entry ], [ %j2, %row.next ]
+%l = call i64 @llvm.umin.i64(i64 %j, i64 %last)
+%at = add i64 %first, %l
+%offset = mul i64 %at, %step
+%strided = getelementptr i8, ptr %base, i64 %offset
+%place = mul i64 %j, {size * t.item}
+%contiguous = getelementptr i8, ptr %rows, i64 %place
 br label %loop
 loop:
-%k = phi i64 [ 0, %entry ], [ %k2, %next ]
+%k = phi i64 [ 0, %row ], [ %k2, %next ]
 {chr(10).join(offsets)}
 %p = getelementptr i8, ptr %strided, i64 {total}
 %c = getelementptr {t.scalar}, ptr %contiguous, i64 %k
 {move}
 next:
 %k2 = add i64 %k, 1
-%more = icmp ult i64 %k2, {array.size}
-br i1 %more, label %loop, label %done
+%more = icmp ult i64 %k2, {size}
+br i1 %more, label %loop, label %row.next
+row.next:
+%j2 = add i64 %j, 1
+%rest = icmp ult i64 %j2, %count
+br i1 %rest, label %row, label %done
 done:
 ret void
 }}

@@ -58,6 +58,17 @@ class Types:
         scalar = f"f{8 * self.item}"
         return scalar if self.lanes == 1 else f"v{self.lanes}{scalar}"
 
+    @cached_property
+    def attributes(self) -> str:
+        """Definition of the attributes of functions on these types: #0, and #1 for those without a stack.
+
+        Spills of wide registers would cross cache lines unless the stack is aligned.
+        """
+        width = max(128, 8 * self.bytes)
+        vectors = f'nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"'
+        alignment = max(16, self.bytes)
+        return f"attributes #0 = {{ {vectors} alignstack={alignment} }}\nattributes #1 = {{ {vectors} }}\n"
+
     def constant(self, number: float | bool) -> str:
         """Return a constant in all lanes."""
         if isinstance(number, bool):

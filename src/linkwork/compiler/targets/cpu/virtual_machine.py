@@ -7,13 +7,15 @@ functions.
 
 from __future__ import annotations
 
+from functools import cache
+
 from linkwork.compiler.ir.operations import BOOL, CORE, REAL
 from linkwork.compiler.ir.program import Program
 from linkwork.compiler.targets.cpu.bytecode import OPCODES, WORDS_PER_RECORD, Bytecode
 from linkwork.compiler.targets.cpu.layout import body_parameters, stores_of
+from linkwork.compiler.targets.cpu.machine import COMMON
 from linkwork.compiler.targets.cpu.operations import declarations, operation
 from linkwork.compiler.targets.cpu.outputs import Outputs
-from linkwork.compiler.targets.cpu.rows import row_declarations
 from linkwork.compiler.targets.cpu.types import Types
 
 # byte offsets of words in a record
@@ -59,7 +61,7 @@ class InterpretedBody:
         waiting = ""
         if self.outputs:
             tables, rows = self.outputs.rows_text(self.bytecode.registers)
-            tables = row_declarations(self.types) + self.outputs.functions_text() + tables
+            tables = self.outputs.declarations() + tables
             end = self.bytecode.registers * self.types.bytes
             waiting = f"%waiting = getelementptr i8, ptr %scratch, i64 {end}\n"
             words = [p for p in words if p[1].startswith("%in")] + [("ptr", "%waiting")]
@@ -91,8 +93,12 @@ ret void
 """
 
 
+@cache
 def machine_text(t: Types) -> str:
-    """Return `lw.start(record, registers, arrays)`, which runs records up to the next `end`."""
+    """Return the module of `lw.start(record, registers, arrays)`, which runs records up to the next `end`.
+
+    It is common to all programs.
+    """
     handlers = [_core(name, t) for name in CORE] + [
         _handler("const", _const(t), t),
         _handler("input", _input(t), t),
@@ -103,7 +109,7 @@ def machine_text(t: Types) -> str:
         f"define internal void @lw.end({_PARAMETERS}) #1 {{\nret void\n}}\n",
     ]
     table = ", ".join(f"ptr @lw.{name}" for name in OPCODES)
-    return f"""{declarations(t)}
+    return f"""{COMMON}{declarations(t)}
 @lw.table = private constant [{len(OPCODES)} x ptr] [{table}]
 {"".join(handlers)}
 define void @lw.start(ptr %pc, ptr %registers, ptr %arrays) #1 {{
@@ -113,7 +119,7 @@ define void @lw.start(ptr %pc, ptr %registers, ptr %arrays) #1 {{
 call void %first(ptr %pc, ptr %registers, ptr %arrays, ptr @lw.table)
 ret void
 }}
-"""
+{t.attributes}"""
 
 
 def _next(record: str) -> str:
