@@ -229,7 +229,7 @@ class FakeGpu:
 def test_kernels_tell_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     from linkwork.compiler.runtime.cuda import build
 
-    monkeypatch.setattr(parts_module, "CUTTING", Cutting(whole=100))
+    monkeypatch.setattr(parts_module, "CUTTING", Cutting(max_uncut=100))
     monkeypatch.setattr(build, "compile_text", lambda source, arch: source.encode())
     program = lw.forward_dynamics_derivatives.program(lw.robots.quadruped())
     lowered = lw.lower(program, "float32", arranged=None)

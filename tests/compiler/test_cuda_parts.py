@@ -112,7 +112,7 @@ class FakeGpu:
 def test_a_long_program_becomes_one_kernel_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     from linkwork.compiler.runtime.cuda import build
 
-    monkeypatch.setattr(parts_module, "CUTTING", Cutting(whole=100))
+    monkeypatch.setattr(parts_module, "CUTTING", Cutting(max_uncut=100))
     monkeypatch.setattr(parts_module, "MAX_INSTRUCTIONS", 300)
     monkeypatch.setattr(build, "choose_parts", lambda p, d: choose_parts(p, d, max_instructions=300))
     monkeypatch.setattr(build, "compile_text", lambda source, arch: source.encode())

@@ -46,7 +46,7 @@ def body(x):
         x = 0.5 * x + np.roll(x, 1) * (0.3 + 0.01 * k)
     return {"y": x}
 
-program = lower(trace(body, {"x": (4,)}), arranged=Arrangement(None, Cutting(whole=50, part=50)))
+program = lower(trace(body, {"x": (4,)}), arranged=Arrangement(None, Cutting(max_uncut=50, part_size=50)))
 assert len(program.parts) > 3
 objects = compile_objects(program, host(), level=1, lanes=host().lanes("float64"))
 code = load_code(objects, ["run"])

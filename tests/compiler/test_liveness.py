@@ -70,7 +70,7 @@ def test_live_values_are_those_that_are_there_and_will_be_used(program: Program)
         made = min(uses, default=n) if program.code[v].op == "input" else v
         assert set(found.live_range(v)) == {p for p in range(n) if made <= p and any(u > p for u in uses)}
     alive = [sum(p in found.live_range(v) for v in range(n)) for p in range(n)]
-    assert found.counts == alive and found.largest == max(alive)
+    assert found.counts == alive and found.max_pressure == max(alive)
 
 
 @law(60)
@@ -92,8 +92,8 @@ def test_the_register_pressure_of_a_sum_of_products() -> None:
         return sum([x[k] / x[k + 1] for k in range(0, 10, 2)])
 
     program = trace(late, {"x": 10})
-    assert Liveness.of(program).largest == 5
-    assert Liveness.of(arrange(program, Arrangement(Scheduling(short=0), None))).largest == 2
+    assert Liveness.of(program).max_pressure == 5
+    assert Liveness.of(arrange(program, Arrangement(Scheduling(short=0), None))).max_pressure == 2
 
 
 # slots
@@ -189,7 +189,7 @@ def test_every_load_finds_its_value(block: int, program: Program, mask: int, reg
 def test_so_many_registers_as_values_are_live_are_enough_and_fewer_are_not(
     program: Program, fewer: int
 ) -> None:
-    largest = Liveness.of(program).largest
+    largest = Liveness.of(program).max_pressure
     used = {v for p in range(len(program)) for v in operands(program, p) if program.code[v].op == "input"}
     for registers in (None, largest, largest + 1):
         spills = spill(program, registers)
@@ -249,10 +249,10 @@ def test_a_value_is_stored_once_and_loaded_where_it_is_used() -> None:
 def test_arrangements_choose_passes_and_limits() -> None:
     program = lower(seeded_program(3, size=120, tame=True), arranged=None)
     assert arrange(program, Arrangement(None, None)) is program
-    cut = arrange(program, Arrangement(None, Cutting(whole=0, part=20)))
+    cut = arrange(program, Arrangement(None, Cutting(max_uncut=0, part_size=20)))
     assert cut.code is program.code and len(cut.parts) > 2
     assert [p for part in cut.parts for p in part] == list(range(len(program)))
-    assert arrange(program, Arrangement(None, Cutting(whole=len(program), part=20))) is program
+    assert arrange(program, Arrangement(None, Cutting(max_uncut=len(program), part_size=20))) is program
     ordered = arrange(program, Arrangement(Scheduling(), None))
     assert not ordered.cuts and ordered.digest == lower(program).digest
 
@@ -266,14 +266,14 @@ def test_targets_state_their_arrangement(arrangement: Any) -> None:
 
 
 def test_exported_c_is_arranged_as_its_target_says(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(c_target, "ARRANGEMENT", Arrangement(None, Cutting(whole=0, part=100)))
+    monkeypatch.setattr(c_target, "ARRANGEMENT", Arrangement(None, Cutting(max_uncut=0, part_size=100)))
     export = lw.export_c(lw.forward_dynamics, lw.robots.arm(), tmp_path)
     assert export.source.read_text().count("LW_PART ") > 4
 
 
 def test_limits_that_cannot_be_meant() -> None:
     with pytest.raises(ProgramError, match="at least 4 instructions, got 3"):
-        Cutting(part=3)
+        Cutting(part_size=3)
     with pytest.raises(ProgramError, match="at least 1 instruction, got 0"):
         Scheduling(window=0)
 
@@ -281,5 +281,5 @@ def test_limits_that_cannot_be_meant() -> None:
 @law(60)
 @given(core_programs(size=60), st.integers(4, 12))
 def test_programs_can_be_cut_finely(program: Program, part: int) -> None:
-    cuts = arrange(program, Arrangement(None, Cutting(whole=0, part=part))).cuts
+    cuts = arrange(program, Arrangement(None, Cutting(max_uncut=0, part_size=part))).cuts
     assert set(cuts) <= set(allowed_cuts(program))

@@ -488,7 +488,9 @@ def test_cut_bodies_of_loops(whole: int, dtype: str) -> None:
         return {"y": last * 2.0, "same": x}
 
     program = lower(
-        trace(body, {"x": (3,)}), dtype, arranged=Arrangement(None, Cutting(whole=whole, part=8, bodies=True))
+        trace(body, {"x": (3,)}),
+        dtype,
+        arranged=Arrangement(None, Cutting(max_uncut=whole, part_size=8, cut_bodies=True)),
     )
     (outer,) = (attr.body for op, _, attr in program.code if op == "loop")
     assert outer.cuts and bool(program.cuts) == (whole == 0)
@@ -520,7 +522,7 @@ def test_an_input_that_is_an_output_of_a_program_with_cuts(dtype: str) -> None:
     y = b.input(0, 1)
     value = x
     for _ in range(6):  # y is first used behind the first cut, and again behind the second
-        value = b.put("add", (b.put("mul", (value, value)), y if len(b.code) > 4 else x))
+        value = b.emit("add", (b.emit("mul", (value, value)), y if len(b.code) > 4 else x))
     program = b.finish("p", [Array("x", (2,))], [Array("out", ()), Array("same", (2,))], [[value], [y, x]])
     for cuts in ((4,), (4, 8), (2, 4, 6, 8, 10)):
         program = replace(program, cuts=cuts)

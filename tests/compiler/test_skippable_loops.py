@@ -24,7 +24,9 @@ SHARES = (0.0, 0.1, 1.0)  # of rows that enter: in the first batch, all lanes sk
 def test_same_bits_whether_rows_enter_or_not(dtype: str, whole: int | None) -> None:
     """Loops in variables, and in memory where their bodies are cut."""
     traced = trace(skippable, {"x": 3})
-    cutting = None if whole is None else Arrangement(None, Cutting(whole=whole, part=8, bodies=True))
+    cutting = (
+        None if whole is None else Arrangement(None, Cutting(max_uncut=whole, part_size=8, cut_bodies=True))
+    )
     program = lower(traced, dtype, arranged=cutting) if cutting else lower(traced, dtype)
     kernels: list[Kernel] = [quick_kernel(program), kernel_of(program)]
     for seed, share in enumerate(SHARES):

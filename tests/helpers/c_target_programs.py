@@ -88,9 +88,9 @@ def constants() -> Program:
     numbers = [0.0, -0.0, 1.0, -2.5, 0.1, 5e-324, 1e-40, -1.7976931348623157e308, np.inf, -np.inf, np.nan]
     values = [b.constant(float(x)) for x in numbers]
     x = b.input(0, 1)
-    sums = [b.put("add", (x, v)) for v in values] + [b.put("neg", (values[3],)), b.put("eq", (x, x))]
-    unfolded = b.put("and", (b.constant(True), b.put("lt", (values[2], values[3]))))
-    sums[-1] = b.put("select", (b.put("or", (unfolded, sums[-1])), x, values[-1]))
+    sums = [b.emit("add", (x, v)) for v in values] + [b.emit("neg", (values[3],)), b.emit("eq", (x, x))]
+    unfolded = b.emit("and", (b.constant(True), b.emit("lt", (values[2], values[3]))))
+    sums[-1] = b.emit("select", (b.emit("or", (unfolded, sums[-1])), x, values[-1]))
     inputs = [Array("x", (2,)), Array("unread", (3,)), Array("empty", (0,))]
     outputs = [
         Array("pure", (len(values),)),
@@ -106,17 +106,17 @@ def exact_zeros() -> Program:
     instead.
     """
     b = Builder()
-    x, y = (b.put("rint", (b.input(0, k),)) for k in range(2))
+    x, y = (b.emit("rint", (b.input(0, k),)) for k in range(2))
     results = []
     for k, op in enumerate(
         ("neg", "mul", "div", "sub")
     ):  # each from its own sum: GCC looks at sums with one reader
-        whole = b.put("add", (x, b.constant(float(k))))
-        zero = b.put("fma", (whole, y, b.put("neg", (b.put("mul", (whole, y)),))))
+        whole = b.emit("add", (x, b.constant(float(k))))
+        zero = b.emit("fma", (whole, y, b.emit("neg", (b.emit("mul", (whole, y)),))))
         minus_one = b.constant(-1.0)
         minus_zero = b.constant(-0.0)
         args = {"neg": (zero,), "sub": (minus_zero, zero)}.get(op, (zero, minus_one))
-        results.append(b.put(op, args))
+        results.append(b.emit(op, args))
     return b.finish("zeros", [Array("q", (2,))], [Array("out", (len(results),))], [results])
 
 

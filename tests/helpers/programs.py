@@ -60,14 +60,14 @@ def every_operation(dtype: str = "float64") -> Program:
     """Each operation of the core on three scalars, conditions as 1 and 0."""
     b = Builder(dtype)
     reals = [b.input(k, 0) for k in range(3)]
-    conditions = [b.put("lt", (reals[0], reals[1])), b.put("le", (reals[1], reals[2]))]
+    conditions = [b.emit("lt", (reals[0], reals[1])), b.emit("le", (reals[1], reals[2]))]
     one = b.constant(1.0)
     zero = b.constant(0.0)
     results = []
     for op in CORE.values():
         pools = {REAL: iter(reals), BOOL: iter(conditions)}
-        value = b.put(op.name, tuple(next(pools[kind]) for kind in op.takes))
-        results.append(b.put("select", (value, one, zero)) if op.gives == BOOL else value)
+        value = b.emit(op.name, tuple(next(pools[kind]) for kind in op.operand_kinds))
+        results.append(b.emit("select", (value, one, zero)) if op.result_kind == BOOL else value)
     inputs = [Array(n, ()) for n in "abc"]
     outputs = [Array("out", (len(results),))]
     return check(b.finish("ops", inputs, outputs, [results]), core_only=True)
@@ -92,7 +92,7 @@ class _Growing:
     def pick(self, kind: str) -> int:
         """A value: mostly a near one, sometimes one far back, a constant, or in a tame program an input."""
         if kind == BOOL and not self.bools:
-            self.bools.append(self.b.put("lt", (self.pick(REAL), self.pick(REAL))))
+            self.bools.append(self.b.emit("lt", (self.pick(REAL), self.pick(REAL))))
         pool = self.bools if kind == BOOL else self.reals
         how = self.choose(16)
         if how > 12 and self.tame and kind == REAL:
@@ -111,14 +111,14 @@ class _Growing:
             return
         ops = _TAME if self.tame else _ALL
         op = ops[self.choose(len(ops))]
-        args = [self.pick(kind) for kind in op.takes]
+        args = [self.pick(kind) for kind in op.operand_kinds]
         if self.tame and op.name in ("mul", "fma"):  # numbers of a long program must not run away
             half = self.b.constant(0.5)
-            args[0] = self.b.put("max", (self.b.put("min", (args[0], half)), self.b.put("neg", (half,))))
+            args[0] = self.b.emit("max", (self.b.emit("min", (args[0], half)), self.b.emit("neg", (half,))))
         if self.tame and op.name in ("div", "sqrt"):
-            args[-1] = self.b.put("max", (self.b.put("abs", (args[-1],)), self.b.constant(0.25)))
-        value = self.b.put(op.name, tuple(args)) if self.choose(2) else self.b.apply(op.name, *args)
-        (self.bools if op.gives == BOOL else self.reals).append(value)
+            args[-1] = self.b.emit("max", (self.b.emit("abs", (args[-1],)), self.b.constant(0.25)))
+        value = self.b.emit(op.name, tuple(args)) if self.choose(2) else self.b.apply(op.name, *args)
+        (self.bools if op.result_kind == BOOL else self.reals).append(value)
 
     def loop(self) -> None:
         states = 1 + self.choose(2)
@@ -133,7 +133,7 @@ class _Growing:
             after[0] = body.b.apply("sub", 0, body.b.constant(0.5))
             if not self.choose(3):  # or flicker: a row that has stopped would go on if it were asked again
                 after[0] = body.b.apply("neg", after[0])
-            again = body.b.put("lt", (body.pick(REAL) if self.choose(2) else body.b.constant(0.0), after[0]))
+            again = body.b.emit("lt", (body.pick(REAL) if self.choose(2) else body.b.constant(0.0), after[0]))
         step = body.b.finish(
             "step", inputs, [Array("state", (states,)), Array("again", ())], [after, [again]]
         )
@@ -185,7 +185,7 @@ def seeded_program(seed: int, dtype: str = "float64", size: int = 25, **options:
 
 def cut_into(program: Program, part: int) -> Program:
     """The program cut into functions of about so many instructions, however short it is."""
-    return cut(program, Cutting(whole=0, part=part))
+    return cut(program, Cutting(max_uncut=0, part_size=part))
 
 
 def allowed_cuts(program: Program) -> tuple[int, ...]:

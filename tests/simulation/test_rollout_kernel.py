@@ -501,7 +501,7 @@ def test_addresses_of_spilled_values_are_short() -> None:
     of the time.
     """
     machine = Machine("x86_64-unknown-linux-gnu", "znver3", "+avx2,+fma,+bmi2")
-    arranged = Arrangement(Scheduling(), Cutting(whole=200, part=100, bodies=True))
+    arranged = Arrangement(Scheduling(), Cutting(max_uncut=200, part_size=100, cut_bodies=True))
     program = lower(rollout_program(ARM, force_control(ARM)), arranged=arranged)
     texts = [
         text

@@ -48,7 +48,7 @@ class Branch(NamedTuple):
     if_false: int
 
 
-class Part(NamedTuple):
+class GuardedTerm(NamedTuple):
     """Addend of a derivative in reverse mode: plus or minus a value, which counts where all `guards` hold.
 
     A guard is a condition and its required truth value. Elsewhere the value may be anything, also NaN.
@@ -110,10 +110,10 @@ RULES: dict[str, DerivativeRule] = {
 }
 
 # Step functions and conditions: the derivative is zero wherever it exists.
-FLAT = frozenset({"rint", "pow2", "exponent", "lt", "le", "eq", "and", "or", "not"})
+ZERO_DERIVATIVE = frozenset({"rint", "pow2", "exponent", "lt", "le", "eq", "and", "or", "not"})
 
 
-def carriers(op: str, args: Values) -> Values:
+def differentiable_operands(op: str, args: Values) -> Values:
     """Return the arguments through which a change can reach the result."""
     if op == "select":
         return args[1:]
@@ -148,7 +148,7 @@ def plus(b: Builder, total: int | None, addend: int | None, minus: bool = False)
     return None if total == addend else nonzero(b, b.apply("sub", total, addend))
 
 
-def choose(b: Builder, condition: int, if_true: int | None, if_false: int | None) -> int | None:
+def select_or_zero(b: Builder, condition: int, if_true: int | None, if_false: int | None) -> int | None:
     """Return if_true where the condition holds, else if_false."""
     if if_true is None and if_false is None:
         return None
@@ -172,7 +172,7 @@ def push(b: Builder, rule: Linear | Branch, arg_changes: list[Changes]) -> Chang
     change: Changes = {}
     if isinstance(rule, Branch):
         for d in sorted(arg_changes[rule.if_true].keys() | arg_changes[rule.if_false].keys()):
-            value = choose(
+            value = select_or_zero(
                 b, rule.condition, arg_changes[rule.if_true].get(d), arg_changes[rule.if_false].get(d)
             )
             if value is not None:
@@ -193,8 +193,8 @@ def push(b: Builder, rule: Linear | Branch, arg_changes: list[Changes]) -> Chang
 
 
 def pull(
-    b: Builder, rule: Linear | Branch, bars: dict[int, Part], requested: Sequence[bool]
-) -> Iterator[tuple[int, int, Part]]:
+    b: Builder, rule: Linear | Branch, bars: dict[int, GuardedTerm], requested: Sequence[bool]
+) -> Iterator[tuple[int, int, GuardedTerm]]:
     """Yield the contributions to the derivatives by the arguments: (position, output, addend).
 
     `bars` are the derivatives of each output by the result, none with a minus; `requested` tells for every
@@ -206,7 +206,7 @@ def pull(
             for position, side in ((rule.if_true, True), (rule.if_false, False)):
                 if requested[position] and (holds is None or bool(holds) == side):
                     new_guards = frozenset() if holds is not None else {(rule.condition, side)}
-                    yield position, row, Part(bar, guards=guards | new_guards)
+                    yield position, row, GuardedTerm(bar, guards=guards | new_guards)
         return
     rule = rule._replace(terms=tuple(t for t in rule.terms if requested[t.position]))
     if len(bars) > 1:
@@ -215,23 +215,25 @@ def pull(
         weight = bar if rule.divisor is None else b.apply("div", bar, rule.divisor)
         for position, factor, minus in rule.terms:
             if (value := times(b, factor, weight)) is not None:
-                yield position, row, Part(value, minus, guards)
+                yield position, row, GuardedTerm(value, minus, guards)
 
 
-def counted(b: Builder, value: int, guards: Iterable[tuple[int, bool]]) -> int | None:
+def where_guards_hold(b: Builder, value: int, guards: Iterable[tuple[int, bool]]) -> int | None:
     """Return the value where all guards hold, else zero."""
     counts: int | None = value
     for condition, side in sorted(guards):
-        counts = choose(b, condition, counts, None) if side else choose(b, condition, None, counts)
+        counts = (
+            select_or_zero(b, condition, counts, None) if side else select_or_zero(b, condition, None, counts)
+        )
     return counts
 
 
-def sum_of_parts(b: Builder, parts: Sequence[Part]) -> Part | None:
+def sum_of_parts(b: Builder, parts: Sequence[GuardedTerm]) -> GuardedTerm | None:
     """Return the sum of addends; guards that all of them share stay, the others are applied here."""
     shared = frozenset.intersection(*(part.guards for part in parts))
-    signed_values = [(counted(b, part.value, part.guards - shared), part.minus) for part in parts]
+    signed_values = [(where_guards_hold(b, part.value, part.guards - shared), part.minus) for part in parts]
     total = signed_sum(b, [(value, minus) for value, minus in signed_values if value is not None])
-    return None if total is None else Part(total, guards=shared)
+    return None if total is None else GuardedTerm(total, guards=shared)
 
 
 def signed_sum(b: Builder, parts: list[tuple[int, bool]]) -> int | None:
@@ -246,13 +248,13 @@ def signed_sum(b: Builder, parts: list[tuple[int, bool]]) -> int | None:
     return total
 
 
-def moves(program: Program, targets: Iterable[int]) -> list[bool]:
+def affects(program: Program, targets: Iterable[int]) -> list[bool]:
     """Return for every value if a small change of it can change one of the target values."""
-    is_moving = [False] * len(program.code)
+    is_influential = [False] * len(program.code)
     for value in targets:
-        is_moving[value] = True
-    for value in range(len(is_moving) - 1, -1, -1):
-        if is_moving[value]:
-            for a in carriers(program.code[value].op, program.code[value].args):
-                is_moving[a] = True
-    return is_moving
+        is_influential[value] = True
+    for value in range(len(is_influential) - 1, -1, -1):
+        if is_influential[value]:
+            for a in differentiable_operands(program.code[value].op, program.code[value].args):
+                is_influential[a] = True
+    return is_influential

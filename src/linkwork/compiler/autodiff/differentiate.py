@@ -122,19 +122,19 @@ def jacobians(
     outputs: Sequence[str],
     wrt: Sequence[str],
     *,
-    into: Mapping[str, Program] | None = None,
-    along: Mapping[str, Program] | None = None,
+    input_charts: Mapping[str, Program] | None = None,
+    output_charts: Mapping[str, Program] | None = None,
 ) -> Program:
     """Return one program with only the Jacobians `d_<output>_d_<input>` of outputs by inputs.
 
-    Inputs and outputs that are points of a manifold have a chart: `along[input]` gives the directions in
-    which the input moves, (size, directions), from inputs of the program with the same names; `into[output]`
-    maps changes of the output to coordinates of its tangent space, (coordinates, size), and has one input,
-    the output itself.
+    Inputs and outputs that are points of a manifold have a chart. `input_charts[name]` is the basis of the
+    tangent space of an input, (size, directions), computed from inputs of the program with the same names.
+    `output_charts[name]` maps changes of an output to coordinates of its tangent space, (coordinates, size),
+    and has one input, the output itself.
     """
     rows = [_position(program, "output", program.outputs, name) for name in outputs]
     columns = [_position(program, "input", program.inputs, name) for name in wrt]
-    return _cheapest(program, rows, columns, into or {}, along or {}, values=False)
+    return _cheapest(program, rows, columns, input_charts or {}, output_charts or {}, values=False)
 
 
 Charts = Mapping[str, Program]
@@ -142,13 +142,21 @@ Matrix = list[list[int]]  # values of a builder
 
 
 def _cheapest(
-    program: Program, rows: list[int], columns: list[int], into: Charts, along: Charts, *, values: bool
+    program: Program,
+    rows: list[int],
+    columns: list[int],
+    input_charts: Charts,
+    output_charts: Charts,
+    *,
+    values: bool,
 ) -> Program:
     """Return the Jacobian program of the mode that needs fewer operations."""
     program = unroll(program)
-    candidates = [_jacobians(_Forward, program, rows, columns, into, along, values=values)]
+    candidates = [_jacobians(_Forward, program, rows, columns, input_charts, output_charts, values=values)]
     with suppress(DifferentiationError):  # raised for loops in reverse mode
-        candidates.append(_jacobians(_Reverse, program, rows, columns, into, along, values=values))
+        candidates.append(
+            _jacobians(_Reverse, program, rows, columns, input_charts, output_charts, values=values)
+        )
     return check(min(candidates, key=_operations))
 
 
@@ -157,13 +165,13 @@ def _jacobians(
     program: Program,
     rows: list[int],
     columns: list[int],
-    into: Charts,
-    along: Charts,
+    input_charts: Charts,
+    output_charts: Charts,
     *,
     values: bool,
 ) -> Program:
     """Return the program of Jacobians in one mode, after the program's own outputs with `values`."""
-    run = mode(program, rows, columns, into, along)
+    run = mode(program, rows, columns, input_charts, output_charts)
     arrays, results = (list(program.outputs), run.results) if values else ([], [])
     for r in rows:
         for c in columns:
@@ -184,20 +192,25 @@ class _Mode:
     results: list[list[int]]
 
     def __init__(
-        self, program: Program, rows: list[int], columns: list[int], into: Charts, along: Charts
+        self,
+        program: Program,
+        rows: list[int],
+        columns: list[int],
+        input_charts: Charts,
+        output_charts: Charts,
     ) -> None:
         self.program = program
         self.rows = rows
         self.columns = columns
-        self.into = {r: into.get(program.outputs[r].name) for r in rows}
-        input_charts = {c: along.get(program.inputs[c].name) for c in columns}
+        self.output_charts = {r: output_charts.get(program.outputs[r].name) for r in rows}
+        charts = {c: input_charts.get(program.inputs[c].name) for c in columns}
         self.heights = {
             r: program.outputs[r].shape if chart is None else chart.outputs[0].shape[:1]
-            for r, chart in self.into.items()
+            for r, chart in self.output_charts.items()
         }
         self.widths = {
             c: program.inputs[c].shape if chart is None else chart.outputs[0].shape[1:]
-            for c, chart in input_charts.items()
+            for c, chart in charts.items()
         }
         self.b = Builder(program.dtype)
         self.one = self.b.constant(1.0)
@@ -205,9 +218,9 @@ class _Mode:
             array.name: [self.b.input(k, e) for e in range(array.size)]
             for k, array in enumerate(program.inputs)
         }
-        self.moved = {
+        self.tangents = {
             c: None if chart is None else self._matrix(chart, [input_values[a.name] for a in chart.inputs])
-            for c, chart in input_charts.items()
+            for c, chart in charts.items()
         }
         self._run()
 
@@ -226,7 +239,7 @@ class _Mode:
 
     def _output_chart(self, row: int, values: list[int]) -> Matrix | None:
         """Return the matrix from changes of an output with these values to its tangent coordinates."""
-        chart = self.into[row]
+        chart = self.output_charts[row]
         return None if chart is None else self._matrix(chart, [values])
 
     def _matrix_rows(self, chart: Matrix | None, size: int) -> Iterator[Changes]:
@@ -248,7 +261,7 @@ class _Forward(_Mode):
         count = 0
         for c in self.columns:
             self.first[c] = count
-            for e, line in enumerate(self._matrix_rows(self.moved[c], self.program.inputs[c].size)):
+            for e, line in enumerate(self._matrix_rows(self.tangents[c], self.program.inputs[c].size)):
                 seeds[c, e] = {count + d: value for d, value in line.items()}
             count += math.prod(self.widths[c])
         results = [v for r in self.rows for v in self.program.results[r]]
@@ -292,7 +305,7 @@ class _Reverse(_Mode):
 
     def entries(self, row: int, column: int) -> list[int]:
         lines = [self.gradients.get((column, e), _NONE) for e in range(self.program.inputs[column].size)]
-        chart = self.moved[column]
+        chart = self.tangents[column]
         if chart is not None:
             (count,) = self.widths[column]
             lines = [_weighted(self.b, [line[d] for line in chart], lines) for d in range(count)]

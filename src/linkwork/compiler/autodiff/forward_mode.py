@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from linkwork.compiler.autodiff.derivative_rules import RULES, Changes, carriers, entry, moves, push
+from linkwork.compiler.autodiff.derivative_rules import (
+    RULES,
+    Changes,
+    affects,
+    differentiable_operands,
+    entry,
+    push,
+)
 from linkwork.compiler.ir.builder import Builder
 from linkwork.compiler.ir.liveness import needed_values
 from linkwork.compiler.ir.program import Array, BoundedLoop, Program
@@ -26,10 +33,10 @@ def forward(
     `seeds` holds the changes of input elements; `targets` are values of the program.
     """
     needed = needed_values(program)
-    is_moving = moves(program, targets)
+    is_influential = affects(program, targets)
     states_read: dict[int, set[int]] = {}  # loop -> the states that the targets depend on
     for k, (op, old, attr) in enumerate(program.code):
-        if op == "result" and is_moving[k]:
+        if op == "result" and is_influential[k]:
             states_read.setdefault(old[0], set()).add(attr)
     carried: dict[int, dict[tuple[int, int], int]] = {}  # loop -> the new states by `_forward_loop`
     solved: dict[int, list[Changes]] = {}  # loop by Newton's method -> the changes of its last state
@@ -41,7 +48,7 @@ def forward(
         change = _NONE
         if not needed[k]:
             value = -1
-        elif isinstance(attr, BoundedLoop) and is_moving[k] and any(changes[a] for a in old):
+        elif isinstance(attr, BoundedLoop) and is_influential[k] and any(changes[a] for a in old):
             arg_changes = [changes[a] for a in old]
             if attr.newton:
                 value = replay(b, instruction, args, read)
@@ -50,7 +57,7 @@ def forward(
                 value, carried[k] = _forward_loop(b, attr, args, arg_changes, states_read[k])
         else:
             value = replay(b, instruction, args, read)
-            if not is_moving[k]:
+            if not is_influential[k]:
                 pass
             elif op == "input":
                 change = seeds.get(attr, _NONE)
@@ -58,8 +65,8 @@ def forward(
                 change = solved[old[0]][attr]
             elif op == "result":
                 states = carried.get(old[0], {}).items()
-                change = {d: b.put("result", args, n) for (state, d), n in states if state == attr}
-            elif op in RULES and any(changes[a] for a in carriers(op, old)):
+                change = {d: b.emit("result", args, n) for (state, d), n in states if state == attr}
+            elif op in RULES and any(changes[a] for a in differentiable_operands(op, old)):
                 change = push(b, RULES[op](b, args, value), [changes[a] for a in old])
         values.append(value)
         changes.append(change)
@@ -78,7 +85,7 @@ def _forward_loop(
     states = loop.states
     after, again = body.results
     while True:  # states that needed ones depend on are needed, too
-        moving = moves(body, [after[s] for s in states_needed])
+        moving = affects(body, [after[s] for s in states_needed])
         reads = {attr for (op, _, attr), m in zip(body.code, moving, strict=True) if m and op == "input"}
         closure = states_needed | {k for array, k in reads if array == 0}
         if closure == states_needed:
@@ -112,7 +119,7 @@ def _forward_loop(
             break
         carried += new
     if not carried:
-        return b.put("loop", args, loop), {}
+        return b.emit("loop", args, loop), {}
     state = Array("state", (states + len(carried),))
     results = [values[v] for v in after] + [entry(inner, changes[after[s]], d) for s, d in carried]
     step = inner.finish(
@@ -123,7 +130,7 @@ def _forward_loop(
     )
     start = [*args[:states], *(entry(b, arg_changes[s], d) for s, d in carried)]
     outer_args = [*args[states:], *(arg_changes[states + k][d] for k, d in outer)]
-    value = b.put("loop", (*start, *outer_args), BoundedLoop(step, state.size, loop.limit))
+    value = b.emit("loop", (*start, *outer_args), BoundedLoop(step, state.size, loop.limit))
     # the loop runs at least once, so only what a step leaves nonzero is nonzero after it
     return value, {(s, d): states + n for n, (s, d) in enumerate(carried) if d in changes[after[s]]}
 
@@ -161,5 +168,5 @@ def next_of(loop: BoundedLoop, k: int) -> int | None:
 
 def reader(b: Builder, loop: BoundedLoop, value: int, args: tuple[int, ...]) -> Read:
     """Return the reader of a loop body's inputs for one more step from the last state."""
-    last = [b.put("result", (value,), solution_of(loop, k)) for k in range(loop.states)]
+    last = [b.emit("result", (value,), solution_of(loop, k)) for k in range(loop.states)]
     return lambda array, element: last[element] if array == 0 else args[loop.states + element]

@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Iterable
 from linkwork.compiler.autodiff.derivative_rules import (
     RULES,
     Changes,
-    Part,
-    carriers,
-    counted,
+    GuardedTerm,
+    differentiable_operands,
     plus,
     pull,
     sum_of_parts,
+    where_guards_hold,
 )
 from linkwork.compiler.autodiff.forward_mode import Read, next_of, reader, solution_of
 from linkwork.compiler.ir.builder import Builder
@@ -36,16 +36,18 @@ def reverse(
     """
     active: list[bool] = []  # values that depend on a selected input
     for op, args, attr in program.code:
-        active.append((op == "input" and is_selected(attr)) or any(active[a] for a in carriers(op, args)))
+        active.append(
+            (op == "input" and is_selected(attr)) or any(active[a] for a in differentiable_operands(op, args))
+        )
     needed = needed_values(program)
     values: list[int] = []
     for k, instruction in enumerate(program.code):
         args = tuple(values[a] for a in instruction.args)
         values.append(replay(b, instruction, args, read) if needed[k] else -1)
 
-    parts: list[dict[int, list[Part]]] = [{} for _ in program.code]  # output -> the addends of its bar
+    parts: list[dict[int, list[GuardedTerm]]] = [{} for _ in program.code]  # output -> the addends of its bar
     for value, row, weight in seeds:
-        parts[value].setdefault(row, []).append(Part(weight))
+        parts[value].setdefault(row, []).append(GuardedTerm(weight))
     gradients: dict[Element, Changes] = {}
     solved: dict[int, list[Seed]] = {}  # loop by Newton's method -> weights of its last state
     for k in range(len(program.code) - 1, -1, -1):
@@ -56,7 +58,7 @@ def reverse(
             loop_args = tuple(values[a] for a in old)
             bars = _at_solution(b, attr, values[k], loop_args, [active[a] for a in old], solved.pop(k, []))
             for position, row, weight in bars:
-                parts[old[position]].setdefault(row, []).append(Part(weight))
+                parts[old[position]].setdefault(row, []).append(GuardedTerm(weight))
             continue
         sums = {row: part for row in sorted(parts[k]) if (part := sum_of_parts(b, parts[k][row])) is not None}
         if not sums:
@@ -72,16 +74,16 @@ def reverse(
     return values, gradients
 
 
-def _add_to_gradient(b: Builder, gradient: Changes, sums: dict[int, Part]) -> None:
+def _add_to_gradient(b: Builder, gradient: Changes, sums: dict[int, GuardedTerm]) -> None:
     """Add the parts to a gradient: no builder reads an input twice, but a program may."""
     for row, part in sums.items():
-        total = plus(b, gradient.pop(row, None), counted(b, part.value, part.guards))
+        total = plus(b, gradient.pop(row, None), where_guards_hold(b, part.value, part.guards))
         if total is not None:
             gradient[row] = total
 
 
 def _solution_seeds(
-    b: Builder, program: Program, loop_value: int, state: int, sums: dict[int, Part]
+    b: Builder, program: Program, loop_value: int, state: int, sums: dict[int, GuardedTerm]
 ) -> Iterable[Seed]:
     """Yield the weights of the next iterate of a Newton loop that those of a state of its result give."""
     loop = program.code[loop_value].attr
@@ -94,7 +96,7 @@ def _solution_seeds(
     if next_state is None:
         return
     for row, part in sums.items():
-        if (bar := counted(b, part.value, part.guards)) is not None:
+        if (bar := where_guards_hold(b, part.value, part.guards)) is not None:
             yield loop.body.results[0][next_state], row, bar
 
 

@@ -28,7 +28,7 @@ class Builder:
         self.captured: dict[int, int] = {}  # value of the parent -> its input here
         self._seen: dict[tuple[Any, ...], int] = {}
 
-    def put(self, op: str, args: tuple[int, ...] = (), attr: object = None) -> int:
+    def emit(self, op: str, args: tuple[int, ...] = (), attr: object = None) -> int:
         """Return the value of an instruction, the earlier one if it exists, without simplifying it."""
         key = (op, args, attr)
         value = self._seen.get(key)
@@ -53,7 +53,7 @@ class Builder:
 
     def input(self, array: int, element: int) -> int:
         """Return the value of one element of one input array."""
-        return self.put("input", (), (array, element))
+        return self.emit("input", (), (array, element))
 
     def number(self, value: int) -> float | bool | None:
         """Return the constant behind a value, or None if it is not a constant."""
@@ -64,7 +64,7 @@ class Builder:
         """Return REAL or BOOL."""
         op, _, attr = self.code[value]
         if op in OPERATIONS:
-            return OPERATIONS[op].gives
+            return OPERATIONS[op].result_kind
         return BOOL if isinstance(attr, bool) else REAL
 
     def apply(self, op: str, *args: int) -> int:
@@ -83,29 +83,29 @@ class Builder:
                 return simpler
         if op in COMMUTATIVE and args[0] > args[1]:
             args = (args[1], args[0])
-        key = (op, args, None)  # as in `put`
+        key = (op, args, None)  # as in `emit`
         value = self._seen.get(key)
         if value is None:
             value = self._seen[key] = len(code)
             code.append(_make(Instruction, key))
         return value
 
-    def again(self, op: str, args: tuple[int, ...], attr: Any) -> int:
+    def reapply(self, op: str, args: tuple[int, ...], attr: Any) -> int:
         """Return the value of another program's instruction applied to values of this one, simplified."""
         if op == "const":
             return self.constant(attr)
         # a body refers to nothing outside of itself, so a loop or map is copied unchanged
-        return self.apply(op, *args) if op in OPERATIONS else self.put(op, args, attr)
+        return self.apply(op, *args) if op in OPERATIONS else self.emit(op, args, attr)
 
     def loop(self, loop: BoundedLoop, args: Sequence[int]) -> list[int]:
         """Return the values of a loop's last state."""
-        value = self.put("loop", tuple(args), loop)
-        return [self.put("result", (value,), k) for k in range(loop.states)]
+        value = self.emit("loop", tuple(args), loop)
+        return [self.emit("result", (value,), k) for k in range(loop.states)]
 
     def map(self, record: RowMap, args: Sequence[int]) -> list[int]:
         """Return the values of all rows of a map's result, row after row."""
-        value = self.put("map", tuple(args), record)
-        return [self.put("result", (value,), k) for k in range(record.states)]
+        value = self.emit("map", tuple(args), record)
+        return [self.emit("result", (value,), k) for k in range(record.states)]
 
     def capture(self, value: int) -> int:
         """Return the input of this loop body that carries a value of the enclosing builder."""
@@ -218,7 +218,7 @@ def _abs(b: Builder, args: tuple[int, ...]) -> int | None:
 def _fma(b: Builder, args: tuple[int, ...]) -> int | None:
     x, y, z = args
     if b.code[x][0] not in _SPECIAL and b.code[y][0] not in _SPECIAL:
-        return b.put("fma", (y, x, z)) if x > y else None
+        return b.emit("fma", (y, x, z)) if x > y else None
     for one, other in ((x, y), (y, x)):
         number = b.number(one)
         if number == 1:

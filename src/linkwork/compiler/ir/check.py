@@ -14,8 +14,10 @@ def check(program: Program, *, core_only: bool = False, body: bool = False) -> P
 
     `core_only` forbids elementary functions, as targets do; `body` marks the body of a loop or map.
     """
-    allowed = {name: operation.takes for name, operation in (CORE if core_only else OPERATIONS).items()}
-    real_operand_count = {name: len(takes) for name, takes in allowed.items() if set(takes) == {REAL}}
+    allowed = {
+        name: operation.operand_kinds for name, operation in (CORE if core_only else OPERATIONS).items()
+    }
+    real_operand_count = {name: len(kinds) for name, kinds in allowed.items() if set(kinds) == {REAL}}
     kinds = program.kinds
     non_real = {value for value, kind in enumerate(kinds) if kind != REAL}
     for value, (op, args, attr) in enumerate(program.code):
@@ -27,11 +29,11 @@ def check(program: Program, *, core_only: bool = False, body: bool = False) -> P
         for a in args:
             if not 0 <= a < value:
                 _fail(program, value, f"uses %{a} before it is computed")
-        takes = allowed.get(op)
-        if takes is None:
+        operand_kinds = allowed.get(op)
+        if operand_kinds is None:
             _check_structural(program, value, core_only)
-        elif attr is not None or tuple([kinds[a] for a in args]) != takes:
-            _fail_operands(program, value, takes)
+        elif attr is not None or tuple([kinds[a] for a in args]) != operand_kinds:
+            _fail_operands(program, value, operand_kinds)
     _check_results(program, body)
     if not body:
         _check_names(program)
@@ -42,11 +44,11 @@ def _fail(program: Program, value: int, reason: str) -> NoReturn:
     raise ProgramError(f"{program.name}: instruction %{value} {program.code[value]}: {reason}")
 
 
-def _fail_operands(program: Program, value: int, takes: tuple[str, ...]) -> NoReturn:
+def _fail_operands(program: Program, value: int, operand_kinds: tuple[str, ...]) -> NoReturn:
     _, args, attr = program.code[value]
-    if len(args) != len(takes) or attr is not None:
-        _fail(program, value, f"expected {len(takes)} operands and no attribute")
-    a, kind = next((a, kind) for a, kind in zip(args, takes, strict=True) if program.kinds[a] != kind)
+    if len(args) != len(operand_kinds) or attr is not None:
+        _fail(program, value, f"expected {len(operand_kinds)} operands and no attribute")
+    a, kind = next((a, kind) for a, kind in zip(args, operand_kinds, strict=True) if program.kinds[a] != kind)
     _fail(program, value, f"operand %{a}: expected {kind}, got {program.kinds[a]}")
 
 
@@ -103,7 +105,7 @@ def _check_map(program: Program, value: int, args: tuple[int, ...], record: obje
     fits = (
         record.count >= 1
         and len(body.inputs) == 2
-        and len(args) == record.count * record.takes + body.inputs[1].size
+        and len(args) == record.count * record.row_size + body.inputs[1].size
         and len(body.outputs) == 1
         and body.dtype == program.dtype
         and all(program.kinds[a] == REAL for a in args)

@@ -1,5 +1,4 @@
-"""Contexts of tracing: the stack of traces and loop bodies under way in this thread, and a pause of the
-garbage collector.
+"""Contexts of tracing: the stack of active builders of this thread, and a pause of the garbage collector.
 
 Loops on plain numbers use the stack to find the program that they belong to.
 """
@@ -16,7 +15,7 @@ from linkwork.compiler.ir.symbol import Symbol, shared_builder
 
 
 class _Stack(threading.local):
-    """Builders under way, innermost last, per thread."""
+    """Active builders of traces and loop bodies, innermost last, per thread."""
 
     def __init__(self) -> None:
         self.builders: list[Builder] = []
@@ -37,9 +36,7 @@ def tracing(builder: Builder) -> Iterator[None]:
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Compute with plain numbers while the block runs, also within a trace:
-    it adds nothing to the program.
-    """
+    """Compute with plain numbers while the block runs, also within a trace, without adding to the program."""
     builders = _stack.builders
     _stack.builders = []
     try:

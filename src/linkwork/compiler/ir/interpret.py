@@ -76,7 +76,7 @@ def _run_map(record: RowMap, args: list[np.ndarray], rows: int) -> np.ndarray:
     row_results = []
     shared = _stack(record.shared(args), range(body.inputs[1].size), rows, body.dtype)
     for row in record.rows(args):
-        values = _run(body, [_stack(row, range(record.takes), rows, body.dtype), shared], rows)
+        values = _run(body, [_stack(row, range(record.row_size), rows, body.dtype), shared], rows)
         row_results.append(_stack(values, body.results[0], rows, body.dtype))
     return np.concatenate(row_results, axis=1)
 

@@ -4,7 +4,7 @@ A program is one basic block (a loop is one instruction in it; its body is a pro
 is known from one walk. Targets and passes use:
 
 - `needed_values(program)`: the values that an output depends on; the others are dead code.
-- `Liveness.of(program)`: uses, last and next uses, live ranges; `counts` and `largest`, the register
+- `Liveness.of(program)`: uses, last and next uses, live ranges; `counts` and `max_pressure`, the register
   pressure.
 - `ir.slots.assign_slots(ranges)`: as few memory slots as possible for values of given live ranges.
 - `ir.spills.spill(program, registers)`: stores, loads and slots of values that exceed the registers.
@@ -26,7 +26,7 @@ from linkwork.compiler.ir.operations import REAL
 from linkwork.lazy import cached_property
 
 
-class Coded(Protocol):
+class InstructionSequence(Protocol):
     """Interface of a program used here: instructions (op, args, attr), kinds of their values, and results."""
 
     @property
@@ -36,7 +36,7 @@ class Coded(Protocol):
     def result_values(self) -> Iterable[int]: ...
 
 
-def needed_values(program: Coded) -> list[bool]:
+def needed_values(program: InstructionSequence) -> list[bool]:
     """Return for every value if an output depends on it; the others are dead code."""
     needed = [False] * len(program.code)
     for v in program.result_values():
@@ -48,7 +48,7 @@ def needed_values(program: Coded) -> list[bool]:
     return needed
 
 
-def register_operands(program: Coded) -> list[list[int]]:
+def register_operands(program: InstructionSequence) -> list[list[int]]:
     """Return for every position the distinct values that must be in registers, in argument order."""
     code = program.code
     unsigned = list(range(len(code)))  # value -> the value without its sign
@@ -97,7 +97,7 @@ class Liveness:
     starts: list[int]
 
     @staticmethod
-    def of(program: Coded) -> Liveness:
+    def of(program: InstructionSequence) -> Liveness:
         """Return the liveness of a program in its present order."""
         operands = register_operands(program)
         uses: list[list[int]] = [[] for _ in operands]
@@ -126,6 +126,6 @@ class Liveness:
         return live_counts(((self.live_range(v), 1) for v in range(len(self.uses))), len(self.uses))
 
     @property
-    def largest(self) -> int:
+    def max_pressure(self) -> int:
         """Largest number of simultaneously live values; with as many registers nothing is spilled."""
         return max(self.counts, default=0)

@@ -17,8 +17,8 @@ class Operation(NamedTuple):
     """Name, kinds of the operands, kind of the result, and definition in words."""
 
     name: str
-    takes: tuple[str, ...]
-    gives: str
+    operand_kinds: tuple[str, ...]
+    result_kind: str
     definition: str
 
 

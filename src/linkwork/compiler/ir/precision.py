@@ -1,4 +1,4 @@
-"""Numbers by the precision in which a program runs."""
+"""Constants that depend on the precision in which a program runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from linkwork.compiler.ir.functions import absolute, exponent, minimum, where
 
 
 def by_precision(x: Any, double: Any, single: Any) -> Any:
-    """Return `double` or `single`, depending on the precision in which a program runs on x."""
-    lowest = exponent(minimum(absolute(x), 0.0))  # of zero: -1023 or -127
-    return where(lowest < -500.0, double, single)
+    """Return `double` if the program runs in float64 and `single` if it runs in float32; x is any value."""
+    exponent_of_zero = exponent(minimum(absolute(x), 0.0))  # -1023 or -127
+    return where(exponent_of_zero < -500.0, double, single)

@@ -90,27 +90,27 @@ class RowMap:
     count: int
 
     @property
-    def takes(self) -> int:
+    def row_size(self) -> int:
         """Number of values in an input row."""
         return self.body.inputs[0].size
 
     @property
-    def gives(self) -> int:
+    def result_size(self) -> int:
         """Number of values in an output row."""
         return self.body.outputs[0].size
 
     @property
     def states(self) -> int:
-        """Number of output values: `result` k is element k % gives of row k // gives."""
-        return self.count * self.gives
+        """Number of output values: `result` k is element k % result_size of row k // result_size."""
+        return self.count * self.result_size
 
     def rows(self, args: Sequence[T]) -> list[Sequence[T]]:
         """Return the operands of each input row."""
-        return [args[k * self.takes : (k + 1) * self.takes] for k in range(self.count)]
+        return [args[k * self.row_size : (k + 1) * self.row_size] for k in range(self.count)]
 
     def shared(self, args: Sequence[T]) -> Sequence[T]:
         """Return the operands shared by all rows."""
-        return args[self.count * self.takes :]
+        return args[self.count * self.row_size :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Program:
     def map_bodies(
         self, transform: Callable[[Program], Program], only: tuple[str, ...] = WITH_BODY
     ) -> Program:
-        """Return the program with `change` applied to every body of a loop or map; itself if it has none."""
+        """Return the program with `transform` applied to the bodies of loops and maps; itself without any."""
         if not any(op in only for op, _, _ in self.code):
             return self
         code = tuple(
@@ -188,33 +188,31 @@ class Program:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything that determines the results and the interface of the program,
-        in hexadecimal.
-        """
-        h = hashlib.sha256()
-        h.update(repr((self.name, self.inputs, self.outputs, self.dtype, self.results)).encode())
-        h.update("\n".join(op for op, _, _ in self.code).encode())
-        flat = array("q")
+        """SHA-256 of all that determines results and interface of the program, in hexadecimal."""
+        sha = hashlib.sha256()
+        sha.update(repr((self.name, self.inputs, self.outputs, self.dtype, self.results)).encode())
+        sha.update("\n".join(op for op, _, _ in self.code).encode())
+        operands = array("q")
         for _, args, _ in self.code:
-            flat.append(len(args))
-            flat.extend(args)
-        h.update(flat.tobytes())
+            operands.append(len(args))
+            operands.extend(args)
+        sha.update(operands.tobytes())
         for op, _, attr in self.code:
             if op == "const":
-                h.update(struct.pack("<?d", isinstance(attr, bool), attr))
+                sha.update(struct.pack("<?d", isinstance(attr, bool), attr))
             elif isinstance(attr, BoundedLoop):
                 newton = f" newton {attr.newton}" if attr.newton else ""
                 skippable = " skippable" if attr.skippable else ""
-                h.update(f"{attr.states} {attr.limit}{newton}{skippable} {attr.body.digest}".encode())
+                sha.update(f"{attr.states} {attr.limit}{newton}{skippable} {attr.body.digest}".encode())
             elif isinstance(attr, RowMap):
-                h.update(f"map {attr.count} {attr.body.digest}".encode())
+                sha.update(f"map {attr.count} {attr.body.digest}".encode())
             elif attr is not None:
-                h.update(repr(attr).encode())
-        return h.hexdigest()
+                sha.update(repr(attr).encode())
+        return sha.hexdigest()
 
 
 _KIND_OF_RESULT = {
-    **{name: operation.gives for name, operation in OPERATIONS.items()},
+    **{name: operation.result_kind for name, operation in OPERATIONS.items()},
     "loop": "loop",
     "map": "loop",
     "input": REAL,

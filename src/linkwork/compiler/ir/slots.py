@@ -1,4 +1,4 @@
-"""Slots: reusable places in a scratch array for values that are kept in memory for a while.
+"""Slots: reusable places in a scratch array for values that are temporarily in memory.
 
 The unit of time is the caller's: positions of a program where registers run out (`ir.spills`), or functions
 of a long program, for values computed in one and read in a later one (`crossing_ranges`).

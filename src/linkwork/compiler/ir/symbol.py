@@ -269,7 +269,7 @@ def apply(op: str, *args: Any) -> Any:
         return NotImplemented
     builder = shared_builder(symbols)
     values = [value_in(builder, a) for a in args]
-    for kind, value in zip(OPERATIONS[op].takes, values, strict=True):
+    for kind, value in zip(OPERATIONS[op].operand_kinds, values, strict=True):
         if builder.kind(value) != kind:
             _fail(f"`{op}`: expected a {_KIND_WORDS[kind]}, got a {_KIND_WORDS[builder.kind(value)]}")
     return Symbol(builder, builder.apply(op, *values))
@@ -278,8 +278,8 @@ def apply(op: str, *args: Any) -> Any:
 _KIND_WORDS = {REAL: "number", BOOL: "condition"}
 
 
-_GIVES_REAL = frozenset(
-    {"input", "result", *(name for name, operation in OPERATIONS.items() if operation.gives == REAL)}
+_REAL_OPERATIONS = frozenset(
+    {"input", "result", *(name for name, operation in OPERATIONS.items() if operation.result_kind == REAL)}
 )
 
 
@@ -288,17 +288,17 @@ def _pair(op: str, x: Any, y: Any) -> Any:
     if type(x) is Symbol:
         b = x.builder
         i = x.value
-        if b.code[i][0] in _GIVES_REAL:
+        if b.code[i][0] in _REAL_OPERATIONS:
             if type(y) is Symbol:
                 j = y.value
-                if y.builder is b and b.code[j][0] in _GIVES_REAL:
+                if y.builder is b and b.code[j][0] in _REAL_OPERATIONS:
                     return Symbol(b, b.apply(op, i, j))
             elif type(y) is float:
                 return Symbol(b, b.apply(op, i, b.constant(y)))
     elif type(x) is float and type(y) is Symbol:
         b = y.builder
         j = y.value
-        if b.code[j][0] in _GIVES_REAL:
+        if b.code[j][0] in _REAL_OPERATIONS:
             return Symbol(b, b.apply(op, b.constant(x), j))
     return apply(op, x, y)
 

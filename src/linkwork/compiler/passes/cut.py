@@ -16,18 +16,25 @@ from linkwork.errors import ProgramError
 
 @dataclass(frozen=True)
 class Cutting:
-    """Limits of cutting: programs over `whole` instructions get functions of about `part` instructions.
+    """Limits of cutting.
 
-    With `bodies`, so do the bodies of loops, for targets that ask for it.
+    Attributes
+    ----------
+    max_uncut
+        Programs with at most this number of instructions stay in one function
+    part_size
+        Approximate number of instructions of each function of longer programs
+    cut_bodies
+        Whether bodies of loops are cut too
     """
 
-    whole: int = 6000
-    part: int = 1000
-    bodies: bool = False
+    max_uncut: int = 6000
+    part_size: int = 1000
+    cut_bodies: bool = False
 
     def __post_init__(self) -> None:
-        if self.part < 4:
-            raise ProgramError(f"part: expected at least 4 instructions, got {self.part}")
+        if self.part_size < 4:
+            raise ProgramError(f"part_size: expected at least 4 instructions, got {self.part_size}")
 
 
 DEFAULT = Cutting()
@@ -35,10 +42,10 @@ DEFAULT = Cutting()
 
 def cut(program: Program, cutting: Cutting = DEFAULT) -> Program:
     """Return the program with `cuts` set."""
-    part = cutting.part
-    if cutting.bodies:
+    part = cutting.part_size
+    if cutting.cut_bodies:
         program = program.map_bodies(lambda body: cut(body, cutting))
-    if len(program) <= cutting.whole:
+    if len(program) <= cutting.max_uncut:
         return program
     crossing = _crossing_costs(program)
     cuts: list[int] = []

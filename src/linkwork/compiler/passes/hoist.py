@@ -1,8 +1,8 @@
 """Hoisting: instructions that do not depend on given values move to the earliest possible place.
 
-The end of a loop's body is often a chain of short computations on results that were known long before: an
-integrator after forward dynamics, a sum over all of a state. There a processor would wait for one after the
-other, and the results would wait in memory for them.
+The end of a loop's body is often a chain of short computations on results that were computed long before: an
+integrator after forward dynamics, a sum over a state. At the end these would be latency-bound, and their
+operands would be live, or spilled, until then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from linkwork.compiler.passes.dead import reorder
 
 
 def move_up(program: Program, values: Iterable[int]) -> Program:
-    """Return the program with everything that `values` do not need directly behind its last operand."""
+    """Return the program with instructions that `values` do not depend on after their last operand."""
     code = program.code
     is_ancestor = [False] * len(code)
     for v in values:

@@ -23,7 +23,7 @@ def replay(
     `read` returns the value of an element of an input.
     """
     op, _, attr = instruction
-    return read(*attr) if op == "input" else builder.again(op, args, attr)
+    return read(*attr) if op == "input" else builder.reapply(op, args, attr)
 
 
 def inline(program: Program, builder: Builder, values: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -1,9 +1,9 @@
 """Interleaving: sums that share factors are computed side by side, so that each factor is loaded once.
 
 Products of matrices become sums of products, x = a b + c d + ..., each a chain of fused multiply-adds; those
-of a row share the factors of that row. One chain after the other loads every factor again, and waits for its
-own last result. Side by side a factor is loaded for all of them, and the code is shorter, which counts where
-a program is too long for the nearest cache. Every bit stays the same.
+of a row share the factors of that row. Executed one after the other, each chain loads every factor again and
+waits for its own last result. Side by side, a factor is loaded once for all of them, and the code is shorter,
+which matters where a program exceeds the first-level cache. Every bit stays the same.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ MAX_LOOKAHEAD = 80  # products of other sums that are examined for one group
 Chain = list[int]  # the instructions of a sum of products, in order
 
 
-def interleave(program: Program, together: int) -> Program:
-    """Return the program with up to `together` sums side by side."""
-    return reorder(program, _Interleaver(program, together).order)
+def interleave(program: Program, max_group: int) -> Program:
+    """Return the program with groups of up to `max_group` sums side by side."""
+    return reorder(program, _Interleaver(program, max_group).order)
 
 
 class _Interleaver:
     """Walk that decides the order; `order` lists all instructions in their new order."""
 
-    def __init__(self, program: Program, together: int) -> None:
+    def __init__(self, program: Program, max_group: int) -> None:
         self.code = program.code
-        self.together = together
+        self.max_group = max_group
         self.emitted = [False] * len(program.code)
         self.order: list[int] = []
         self.chains = {chain[0]: chain for chain in chains_of(program) if len(chain) >= MIN_CHAIN_LENGTH}
@@ -71,7 +71,7 @@ class _Interleaver:
         group = [v]
         examined = 0
         for start in self.starts[passed_chains:]:
-            if len(group) == self.together or examined > MAX_LOOKAHEAD:
+            if len(group) == self.max_group or examined > MAX_LOOKAHEAD:
                 break
             if self.emitted[start]:
                 continue

@@ -31,7 +31,7 @@ def rebuild(program: Program, visit: Visit, only: Collection[str] | None = None)
             attr = replace(attr, body=rebuild(attr.body, visit, only))
         value = visit(builder, op, args, attr) if only is None or op in only else None
         if value is None:
-            value = builder.constant(attr) if op == "const" else builder.put(op, args, attr)
+            value = builder.constant(attr) if op == "const" else builder.emit(op, args, attr)
         new.append(value)
     results = [[new[v] for v in values] for values in program.results]
     return builder.finish(program.name, program.inputs, program.outputs, results)

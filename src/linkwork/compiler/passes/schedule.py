@@ -18,7 +18,7 @@ from linkwork.compiler.passes.interleave import interleave
 from linkwork.errors import ProgramError
 
 LATENCY_CYCLES = {"div": 14, "sqrt": 20, "loop": 200, "neg": 0, "const": 0, "input": 0, "result": 0}
-SUMS_TOGETHER_IN_MAPS = 4
+INTERLEAVED_SUMS_IN_MAPS = 4
 FREE_OPERATIONS = frozenset({"const", "input", "neg", "result"})
 
 
@@ -38,13 +38,13 @@ class Scheduling:
         pressure
     window
         Instructions of a long program from which the next one is selected
-    together
+    interleaved_sums
         Sums with shared factors that are computed side by side in a long program (see `interleave`)
     """
 
     short: int = 2500
     window: int = 240
-    together: int = 1
+    interleaved_sums: int = 1
 
     def __post_init__(self) -> None:
         if self.window < 1:
@@ -60,11 +60,11 @@ def schedule(program: Program, scheduling: Scheduling = DEFAULT) -> Program:
     Bodies of maps keep their traced order, with sums side by side.
     """
     program = program.map_bodies(lambda body: schedule(body, scheduling), only=("loop",))
-    program = program.map_bodies(lambda body: interleave(body, SUMS_TOGETHER_IN_MAPS), only=("map",))
+    program = program.map_bodies(lambda body: interleave(body, INTERLEAVED_SUMS_IN_MAPS), only=("map",))
     if len(program) <= scheduling.short:
         return reorder(program, _critical_path_order(program))
     program = reorder(program, _low_pressure_order(program, scheduling.window))
-    return interleave(program, scheduling.together) if scheduling.together > 1 else program
+    return interleave(program, scheduling.interleaved_sums) if scheduling.interleaved_sums > 1 else program
 
 
 def _users(program: Program) -> tuple[list[list[int]], list[int]]:

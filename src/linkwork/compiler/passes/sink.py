@@ -1,8 +1,8 @@
-"""Sinking: what only one element of an output needs comes last, in the order of the outputs.
+"""Sinking: instructions that only one output element depends on move to the end, in the order of the outputs.
 
-Entries of matrices are sums that nothing else needs. At the end of a program they follow each other as the
-rows of outputs do, so that rows can be written in one piece, and no entry waits for its neighbours. Every bit
-stays the same.
+Entries of matrices are sums without other users. At the end of a program they follow each other as the
+entries of the rows do, so that rows are written in one piece and no entry is live until its neighbours are
+computed. Every bit stays the same.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ _SEVERAL_ELEMENTS = -2
 
 
 def move_down(program: Program) -> Program:
-    """Return the program with everything that serves a single output element behind the rest.
-
-    The program has no loops.
-    """
+    """Return the program with instructions of a single output element after all others; it has no loops."""
     code = program.code
-    owner = [_NO_ELEMENT] * len(code)  # the element that a value is for
+    owner = [_NO_ELEMENT] * len(code)  # the only output element that depends on a value
     for element, v in enumerate(program.result_values()):
         owner[v] = element if owner[v] == _NO_ELEMENT else _SEVERAL_ELEMENTS
     for v in range(len(code) - 1, -1, -1):

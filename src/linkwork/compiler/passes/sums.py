@@ -54,7 +54,7 @@ class _SumOrdering:
             elif op in ("add", "sub") or (op == "neg" and part[args[0]]):  # the terms take the sign
                 new.append(self._sum(v))
             else:
-                new.append(self._timed(self.builder.again(op, tuple([value(a) for a in args]), attr)))
+                new.append(self._timed(self.builder.reapply(op, tuple([value(a) for a in args]), attr)))
         results = [[self._value(v) for v in values] for values in self.program.results]
         return self.builder.finish(self.program.name, self.program.inputs, self.program.outputs, results)
 

@@ -30,7 +30,7 @@ def unroll(program: Program, keep: Container[int] = ()) -> Program:
         elif op == "result" and old[0] in rows:
             new.append(rows[old[0]][attr])
         else:
-            new.append(builder.again(op, tuple([new[a] for a in old]), attr))
+            new.append(builder.reapply(op, tuple([new[a] for a in old]), attr))
     results = [[new[v] for v in values] for values in program.results]
     return builder.finish(program.name, program.inputs, program.outputs, results)
 

@@ -236,7 +236,7 @@ def missing(value: Any, depth: int = MAX_DIMENSIONS) -> str | None:
         )
     if isinstance(value, np.ndarray):  # masked arrays of NumPy and similar classes
         masked = hasattr(value, "mask") and hasattr(value, "filled")
-        return "is a masked array; pass numbers, such as .any_nonzero(np.nan)" if masked else None
+        return "is a masked array; pass numbers, such as .filled(np.nan)" if masked else None
     if type(value).__name__ == "NAType" or (callable(getattr(value, "isna", None)) and _has_na(value)):
         return "has missing values; pass numbers, such as .to_numpy(float, na_value=np.nan)"
     return None

@@ -245,7 +245,7 @@ class DerivativeProgram:
             if array.name in self.configuration_outputs
         }
         return differentiate.jacobians(
-            base, rows, [self._input_names[name] for name in self.wrt], into=into, along=along
+            base, rows, [self._input_names[name] for name in self.wrt], output_charts=into, input_charts=along
         )
 
     def _rates(self, name: str, shapes: Mapping[str, Any]) -> Program:

@@ -17,4 +17,4 @@ __all__ = [
     "export_library",
 ]
 
-ARRANGEMENT = Arrangement(Scheduling(short=2500, window=240), Cutting(whole=6000, part=1000))
+ARRANGEMENT = Arrangement(Scheduling(short=2500, window=240), Cutting(max_uncut=6000, part_size=1000))

@@ -18,5 +18,7 @@ def arrangement(machine: Machine) -> Arrangement:
     """Return the arrangement of optimised code; long programs favour low register pressure."""
     short = 2500 if machine.registers > 16 else 800
     return Arrangement(
-        Scheduling(short, window=240, together=6), Cutting(whole=6000, part=1000, bodies=True), maps=True
+        Scheduling(short, window=240, interleaved_sums=6),
+        Cutting(max_uncut=6000, part_size=1000, cut_bodies=True),
+        maps=True,
     )

@@ -149,7 +149,7 @@ class MapBody(Body):
         t = self.types
         size = t.bytes if self.whole_rows else t.item
         self.steps = (
-            {"%in0": each.takes * size, "%out0": each.gives * size}
+            {"%in0": each.row_size * size, "%out0": each.result_size * size}
             if self.whole_rows
             else {"%in0": size, "%out0": size}
         )

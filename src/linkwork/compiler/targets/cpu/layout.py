@@ -50,12 +50,12 @@ class MapPlaces:
     def input_column(self, row: int, element: int) -> int:
         """Return the column of an element of an input row."""
         return self.rows + (
-            element * self.record.count + row if self.side_by_side else row * self.record.takes + element
+            element * self.record.count + row if self.side_by_side else row * self.record.row_size + element
         )
 
     def result_column(self, result: int) -> int:
         """Return the column of a result."""
-        row, element = divmod(result, self.record.gives)
+        row, element = divmod(result, self.record.result_size)
         return self.results_start + (element * self.record.count + row if self.side_by_side else result)
 
 
@@ -97,7 +97,7 @@ class Maps:
         self.end = start + len(self.shared)
         known: set[int] = set()
         for v, args, record in maps:
-            place = MapPlaces(record, self.end, self.end + record.count * record.takes, side_by_side)
+            place = MapPlaces(record, self.end, self.end + record.count * record.row_size, side_by_side)
             self.places[v] = place
             self.end = place.results_start + record.states
             for k, row in enumerate(record.rows(args)):

@@ -172,10 +172,10 @@ def _keep(value: str, kind: str, t: Types) -> str:
 
 def _core(name: str, t: Types) -> str:
     row = CORE[name]
-    operands = list(zip("abc", row.takes, (_A, _B, _C)))
+    operands = list(zip("abc", row.operand_kinds, (_A, _B, _C)))
     loads = "".join(_load(letter, kind, t, at) for letter, kind, at in operands)
     compute = operation(name, "%r", [f"%{letter}" for letter, _, _ in operands], t)
-    return _handler(name, f"{loads}{compute}\n{_keep('%r', row.gives, t)}", t)
+    return _handler(name, f"{loads}{compute}\n{_keep('%r', row.result_kind, t)}", t)
 
 
 def _const(t: Types) -> str:

@@ -266,14 +266,14 @@ class TailMaps:
         wanted_rows: dict[int, dict[int, dict[int, int]]] = {}  # map -> row -> element -> place
         for r, place in phase.places.items():
             v, number = self._results[r]
-            row, element = divmod(number, self.maps[v].gives)
+            row, element = divmod(number, self.maps[v].result_size)
             wanted_rows.setdefault(v, {}).setdefault(row, {})[element] = place
         for v, rows in sorted(wanted_rows.items()):
             each = self.maps[v]
             args = each.rows(self.program.code[v].args)
             for row, places in sorted(rows.items()):
                 sources = tuple([self.slot(a) for a in args[row]])
-                targets = tuple([places.get(e) for e in range(each.gives)])
+                targets = tuple([places.get(e) for e in range(each.result_size)])
                 phase.rows.setdefault(v, []).append(Row(sources, targets))
 
     def copies(self, negated: bool) -> list[tuple[int, bool, int, int]]:

@@ -32,7 +32,7 @@ from linkwork.compiler.targets.cuda.plan import plan
 from linkwork.compiler.targets.cuda.prelude import LINE, REALS, TABLED, WARP
 from linkwork.errors import TargetError
 
-CUTTING = Cutting(whole=12_000, part=3000)
+CUTTING = Cutting(max_uncut=12_000, part_size=3000)
 SCHEDULING = Scheduling(short=0, window=240)  # always for low register pressure: other warps hide latency
 WARPS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 40, 48)  # candidates, on a multiprocessor
 PAIR_WARPS = {"float32": (8, 12, 16), "float64": (5, 6, 7, 8)}  # candidates with two threads per state
@@ -108,7 +108,7 @@ def _one_thread_configs(program: Program, device: Device, warps: int | None) -> 
 
 def _two_thread_configs(program: Program, device: Device, warps: int | None) -> list[KernelConfig]:
     """Return configurations with two threads per state, if the program has limbs for which this pays."""
-    if len(program) > CUTTING.whole or (packed := pack(program)) is None:
+    if len(program) > CUTTING.max_uncut or (packed := pack(program)) is None:
         return []
     orders = []
     for order in (replace(packed, program=schedule(packed.program, SCHEDULING)), packed):
@@ -174,7 +174,7 @@ def _cut_long(program: Program) -> Program:
 def _max_live(program: Program) -> int:
     """Return the most values that are live at once; a loop's body counts with the loop's arguments."""
     bodies = ((len(args), attr.body) for _, args, attr in program.code if isinstance(attr, BoundedLoop))
-    return max([Liveness.of(program).largest, *(count + _max_live(body) for count, body in bodies)])
+    return max([Liveness.of(program).max_pressure, *(count + _max_live(body) for count, body in bodies)])
 
 
 def _best_order(program: Program, device: Device) -> tuple[Program, bool]:

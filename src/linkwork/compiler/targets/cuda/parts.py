@@ -36,7 +36,7 @@ MIN_SHARED_FRACTION = 0.8  # of the values that rows share must fit shared memor
 
 def runs_in_parts(program: Program) -> bool:
     """Return whether a lowered program runs in parts: a long one without loops."""
-    return len(program) > CUTTING.whole and can_split(program)
+    return len(program) > CUTTING.max_uncut and can_split(program)
 
 
 def choose_parts(

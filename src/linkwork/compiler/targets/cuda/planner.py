@@ -222,7 +222,7 @@ class Planner(ActionOrder):
             and len(self.program.code[v].args) <= LONG_STATE
             and not loop.body.cuts
         ):
-            need = min(Liveness.of(loop.body).largest, self.registers // 2)
+            need = min(Liveness.of(loop.body).max_pressure, self.registers // 2)
             for a in operands:
                 self._load_register(a, operands)
             self._free_registers(set(operands), spare=need)
