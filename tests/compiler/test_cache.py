@@ -639,7 +639,7 @@ def test_files_that_vanish_meanwhile(stored: Cache, monkeypatch: pytest.MonkeyPa
             os, "listdir", lambda folder: [*ghosts, *real(folder)]
         )  # gone before they are looked at
         assert stored.verify() == [] and len(stored.entries()) == 1 and stored.size() == SIZE
-    seen = module.Listed(OTHER, entry_path(stored, OTHER), 2 * SIZE, 0.0)
+    seen = module.CacheFile(OTHER, entry_path(stored, OTHER), 2 * SIZE, 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(stored, "_scan", lambda kind: [seen])  # gone after that
         stored.limit_bytes = SIZE

@@ -102,12 +102,12 @@ def test_warps_of_large_programs_stay_together(tmp_path: Path, monkeypatch: pyte
     for program in small_programs():
         kernels.append((program, emit_cuda(program, device, occupancy_module.candidates(program, device)[0])))
         loops = any(op == "loop" for op, _, _ in program.code) and not occupancy_module._is_nested(program)
-        assert loops == ("return;" in kernels[-1][1].source) != kernels[-1][1].config.together
+        assert loops == ("return;" in kernels[-1][1].source) != kernels[-1][1].config.lockstep
     compare(HostKernels(kernels, tmp_path))
     assert any("LW_TOGETHER();" in emitted.source for _, emitted in kernels)
     monkeypatch.setattr(occupancy_module, "INSTRUCTION_CACHE", (0, 1 << 30))
     unsigned = next(p for p in small_programs() if not any(op == "loop" for op, _, _ in p.code))
-    assert [way.together for way in occupancy_module.candidates(unsigned, device)[:2]] == [False, True]
+    assert [way.lockstep for way in occupancy_module.candidates(unsigned, device)[:2]] == [False, True]
 
 
 def nested(x: Any) -> Any:
@@ -142,7 +142,7 @@ def test_blocks_step_together_through_a_loop_of_loops(
     program = trace(nested, {"x": 2})
     kernels = []
     for each in (program, cut_into(program.map_bodies(lambda body: cut_into(body, 8)), 15)):
-        config = replace(tight(each, 6, slots).config, together=True)
+        config = replace(tight(each, 6, slots).config, lockstep=True)
         kernels.append((each, emit_cuda(each, DEVICES["sm_90"], config)))
         text = kernels[-1][1].source
         assert (
@@ -150,7 +150,7 @@ def test_blocks_step_together_through_a_loop_of_loops(
         )
     compare(HostKernels(kernels, tmp_path))
     monkeypatch.setattr(occupancy_module, "INSTRUCTION_CACHE", (0, 0))
-    assert all(way.together for way in occupancy_module.candidates(program, DEVICES["sm_90"]))
+    assert all(way.lockstep for way in occupancy_module.candidates(program, DEVICES["sm_90"]))
 
 
 def test_robots(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from linkwork.cli.robot import as_json
 from linkwork.cli.terminal import age, size_in_bytes, table
 from linkwork.compiler.runtime.cache import Cache
-from linkwork.compiler.runtime.cache_files import Listed
+from linkwork.compiler.runtime.cache_files import CacheFile
 from linkwork.mechanism.names import plain
 
 
@@ -106,7 +106,7 @@ def _state(cache: Cache) -> str:
     return f"read-only: {'requested by LINKWORK_CACHE' if requested else 'the folder is not writable'}"
 
 
-def _row(entry: Listed) -> tuple[str, ...]:
+def _row(entry: CacheFile) -> tuple[str, ...]:
     header = entry.header or {}
     named = [plain(header.get(field, "-")) for field in ("name", "dtype", "cpu")]
     return (*named, size_in_bytes(entry.size), age(time.time() - entry.used))

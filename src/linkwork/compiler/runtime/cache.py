@@ -41,8 +41,8 @@ from linkwork.compiler.runtime.cache_files import (
     PREFIX,
     SAFE_FLAGS,
     BadFileError,
+    CacheFile,
     Entry,
-    Listed,
     entry_name,
     error_text,
     is_abandoned,
@@ -215,7 +215,7 @@ class Cache:
             for key in keys:
                 self._remove(self.folder / entry_name(key))
 
-    def entries(self) -> list[Listed]:
+    def entries(self) -> list[CacheFile]:
         """Return the valid entries, last used first; every file is verified, bad ones are noted and kept."""
         return self._check(self._note)[::-1]
 
@@ -291,7 +291,7 @@ class Cache:
                     reraise_signal(error)
         return entry
 
-    def _check(self, report: Callable[[str], None]) -> list[Listed]:
+    def _check(self, report: Callable[[str], None]) -> list[CacheFile]:
         """Read every entry; return the valid ones, and report a sentence on each invalid one."""
         good = []
         for file in self._scan(".kernel"):
@@ -303,10 +303,8 @@ class Cache:
                     report(f"The file {file.path} is bad: {error_text(error)}.")
         return good
 
-    def _scan(self, kind: str) -> list[Listed]:
-        """Return the files of one kind (".kernel" or ".tmp") by their names alone,
-        least recently used first.
-        """
+    def _scan(self, kind: str) -> list[CacheFile]:
+        """Return the files of one kind (".kernel" or ".tmp"), least recently used first; none is opened."""
         files = []
         try:
             for name in os.listdir(self.folder) if self._usable() else ():
@@ -314,7 +312,7 @@ class Cache:
                     with contextlib.suppress(FileNotFoundError):  # as in _check
                         path = Path(str(self.folder), name)
                         info = path.lstat()
-                        files.append(Listed(match[1], path, info.st_size, info.st_mtime))
+                        files.append(CacheFile(match[1], path, info.st_size, info.st_mtime))
         except (OSError, MemoryError) as error:
             reraise_signal(error)
             self._note(f"The folder {self.folder} could not be listed: {error_text(error)}.")

@@ -39,7 +39,7 @@ class Entry(NamedTuple):
     blob: bytes
 
 
-class Listed(NamedTuple):
+class CacheFile(NamedTuple):
     """Cache file; `used` is approximately when it was last stored or loaded (Unix seconds)."""
 
     key: str
@@ -105,7 +105,7 @@ def lock_file(descriptor: int) -> bool:
         return False
 
 
-def is_abandoned(file: Listed) -> bool:
+def is_abandoned(file: CacheFile) -> bool:
     """Return True if the writer of a temporary file has ended: its lock is free, or the file is old."""
     age = time.time() - file.used
     if age > STALE_SECONDS:

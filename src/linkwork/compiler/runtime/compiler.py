@@ -267,9 +267,7 @@ class Background:
 
     @contextmanager
     def ahead(self) -> Iterator[None]:
-        """Let the background thread begin no module while this block runs:
-        a caller waits for a first result.
-        """
+        """Start no module in the background while this block runs, in which a caller waits for a result."""
         if threading.current_thread() is self._thread:
             yield
         else:
@@ -278,9 +276,7 @@ class Background:
 
     @contextmanager
     def boosted(self) -> Iterator[None]:
-        """Let the background thread yield to no caller while this block runs:
-        a caller waits for its result.
-        """
+        """Let the background thread continue while this block runs, in which a caller waits for its job."""
         with self._counted(self._boosted):
             yield
 

@@ -51,8 +51,8 @@ def _fits_one_piece(objects: Sequence[bytes]) -> bool:
     """Return True if llvmlite's own memory manager can load these objects, each in one piece.
 
     LLVM's default memory manager allocates each section separately, and LLVM aborts the process if they are
-    more than 2 GB apart, as happens beside a GPU driver that leaves few gaps of address space. But llvmlite's
-    has no room for calls of libraries, such as `fma` on processors without it, and aborts too.
+    more than 2 GB apart, as happens beside a GPU driver that leaves few gaps of address space. The memory
+    manager of llvmlite aborts at calls of library functions, such as `fma` on processors without it.
     """
     symbols = [_symbols(data) for data in objects]
     defined = {name for names, _ in symbols for name in names}

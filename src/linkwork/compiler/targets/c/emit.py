@@ -154,7 +154,7 @@ class Routine:
         """Return the values that become statements, cut at the program's cuts and by size; fill `home`."""
         returned = set(self.program.result_values())
         parts: list[list[int]] = [[]]
-        room = MAX_STATEMENTS
+        remaining = MAX_STATEMENTS
         cuts = list(reversed(self.program.cuts))
         for v in needed(self.program):
             op, args, _ = self.program.code[v]
@@ -166,11 +166,11 @@ class Routine:
                 weight = 1 + len(args) if op == "loop" else 1
                 while cuts and cuts[-1] <= v:
                     cuts.pop()
-                    room = 0
-                if weight > room and parts[-1]:
+                    remaining = 0
+                if weight > remaining and parts[-1]:
                     parts.append([])
-                    room = MAX_STATEMENTS
-                room -= weight
+                    remaining = MAX_STATEMENTS
+                remaining -= weight
                 parts[-1].append(v)
                 self.home[v] = len(parts) - 1
         return parts

@@ -98,7 +98,7 @@ if(UNIX)
 endif()
 """)
 _CMAKE = Template("""\
-# The library linkwork::$name, and its test where this is the project that is built.
+# The library linkwork::$name, and its test if this is the top-level project.
 cmake_minimum_required(VERSION 3.13)
 project(linkwork_$name C)
 

@@ -144,23 +144,22 @@ $arrays
  *
  * Program (SHA-256): $digest
 $operations
- * Stack: at most $stack bytes by a generous count of variables.""")
+ * Stack: at most $stack bytes, a conservative bound.""")
 
 _LIBRARY = """\
- * The bound on the stack is beside what fma and sqrt of the C library take."""
+ * The bound on the stack does not include fma and sqrt of the C library."""
 _NO_LIBRARY = """\
- * Nothing of a C library is needed: fma and sqrt are instructions, or integer arithmetic where the processor
- * has none (or LW_SOFTWARE is defined)."""
+ * No C library is needed: fma and sqrt are instructions, or integer arithmetic where the processor has none
+ * (or LW_SOFTWARE is defined)."""
 
 _HEADER = Template("""\
 /* Written by linkwork.
  *
 $about
  *
- * Arrays are row-major and must not overlap. Results have the same bits as linkwork's interpreter gives, in
- * the default rounding mode and without flushing of subnormal numbers; NaN counts as one value. Functions
- * allocate nothing, keep nothing between calls and may run in many threads at once. Clang must not be given
- * -ffp-contract=fast for them.
+ * Arrays are row-major and must not overlap. Results have the bits of linkwork's interpreter, in the default
+ * rounding mode and without flushing of subnormal numbers; NaN counts as one value. Functions allocate no
+ * memory, have no state and are thread-safe. Do not compile them with Clang's -ffp-contract=fast.
 $library
  */
 #ifndef LINKWORK_${macro}_H

@@ -228,7 +228,7 @@ $excess
 
 
 PART_TEXT = """
-/* A part that were inlined again would be compiled as slowly as the uncut code. */
+/* Inlining a part again would make compilation as slow as that of the uncut code. */
 #if defined(__GNUC__)
 #define LW_PART static __attribute__((noinline)) void
 #else

@@ -74,9 +74,7 @@ $compare
 
 
 def record(function: Function, vectors: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return inputs, given or drawn with a fixed seed, and the interpreter's outputs, (vectors,
-    size) each.
-    """
+    """Return inputs (samples, or drawn with a fixed seed) and outputs of the interpreter, (vectors, size)."""
     rng = np.random.default_rng(SEED)
     program = function.program
     drawn = {a.name: 2 * rng.standard_normal((vectors, *a.shape)) for a in program.inputs}

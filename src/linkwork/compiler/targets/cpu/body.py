@@ -131,16 +131,16 @@ class MapBody(Body):
         self, program: Program, each: RowMap, lanes: int, wide: int, name: str, registers: int
     ) -> None:
         self.count = each.count
-        self.together = 1
+        self.rows_per_iteration = 1
         self.whole_rows = lanes > 1  # the values of a row lie side by side
-        while not self.whole_rows and 2 * self.together <= min(wide, each.count):
-            self.together *= 2
+        while not self.whole_rows and 2 * self.rows_per_iteration <= min(wide, each.count):
+            self.rows_per_iteration *= 2
         if self.whole_rows and not program.cuts:
-            self.together = min(2, each.count)
-            program = side_by_side(program, self.together)
+            self.rows_per_iteration = min(2, each.count)
+            program = side_by_side(program, self.rows_per_iteration)
         super().__init__(
             program,
-            lanes if self.whole_rows else self.together,
+            lanes if self.whole_rows else self.rows_per_iteration,
             name,
             registers,
             columns=True,
@@ -163,7 +163,7 @@ class MapBody(Body):
             f"{p}.far = mul i64 %k, {step}\n{p} = getelementptr i8, ptr {p}.first, i64 {p}.far\n"
             for p, step in self.steps.items()
         )
-        last = self.count - self.together
+        last = self.count - self.rows_per_iteration
         signature = ", ".join(
             f"ptr noalias {p}{'.first' if p in self.steps else ''}" for _, p in self.parameters
         )
@@ -177,7 +177,7 @@ br label %each
 each:
 %at = phi i64 [ 0, %start ], [ %next, %{back} ]
 %k = call i64 @llvm.umin.i64(i64 %at, i64 {last})
-{pointers}{inside}%next = add i64 %at, {self.together}
+{pointers}{inside}%next = add i64 %at, {self.rows_per_iteration}
 %rest = icmp ult i64 %next, {self.count}
 br i1 %rest, label %each, label %finish
 finish:

@@ -25,7 +25,7 @@ from linkwork.compiler.targets.cpu.virtual_machine import InterpretedBody
 
 AnyBody = Body | InterpretedBody
 EXPORTS = ("loop", "run", "bound", "direct")
-FEWEST_IN_LANES = 3  # rows from which an incomplete tile is faster than single rows
+MIN_TILE_ROWS = 3  # rows from which an incomplete tile is faster than single rows
 STACK_LIMIT = 1 << 16  # bytes of work space on the stack; larger ones are allocated on the heap
 
 
@@ -80,7 +80,7 @@ class _Run:
         self.many = many
         self.lanes = many.types.lanes if many else 1
         self.item = Types(program.dtype, 1).item
-        self.fewest = FEWEST_IN_LANES if one else 1
+        self.min_tile_rows = MIN_TILE_ROWS if one else 1
         self.arrays: tuple[Array, ...] = program.inputs + program.outputs
         self.inputs = range(len(program.inputs))
         self.outputs = range(len(program.inputs), len(self.arrays))
@@ -92,7 +92,9 @@ class _Run:
         come = "[ 0, %start ]"
         if self.many:
             tiles = self._tiles()
-            start = f"%few0 = icmp ult i64 %n, {self.fewest}\nbr i1 %few0, label %singles, label %tiles"
+            start = (
+                f"%few0 = icmp ult i64 %n, {self.min_tile_rows}\nbr i1 %few0, label %singles, label %tiles"
+            )
             come += ", [ %tnext, %tdone ]"
         if self.one:
             come += ", [ %snext, %sdone ]"
@@ -164,10 +166,9 @@ rich:
         return "call void @free(ptr %heap)" if self.on_heap else ""
 
     def _operand(self, k: int) -> str:
-        """Return the base, the row stride, and whether a body may use rows in place: they are contiguous and
-        not shared.
+        """Return text for the base, the row stride, and whether rows may be used in place.
 
-        Core strides follow the steps of all arrays.
+        They may if they are contiguous and not shared. Core strides follow the steps of all arrays.
         """
         array = self.arrays[k]
         first = len(self.arrays) + sum(len(a.shape) for a in self.arrays[:k])
@@ -219,9 +220,7 @@ rich:
         )
 
     def _tiles(self) -> str:
-        """Return the wide body on the user's rows, or on contiguous copies if these are strided
-        or too few.
-        """
+        """Return the body with lanes on the user's rows, or on copies of strided or missing rows."""
         text = f"""tiles:
 %ti = phi i64 [ 0, %start ], [ %tnext, %tdone ]
 %tleft = sub i64 %n, %ti
@@ -254,7 +253,7 @@ t{k}.next:
 tdone:
 %tnext = add i64 %ti, %count
 %trest = sub i64 %n, %tnext
-%few = icmp ult i64 %trest, {self.fewest}
+%few = icmp ult i64 %trest, {self.min_tile_rows}
 br i1 %few, label %singles, label %tiles
 """
         return text

@@ -52,7 +52,7 @@ def _kernel_text(unit: TranslationUnit) -> str:
     ]
     shift = [f"    {n} += (long long)row * {n}_step;" for n in unit.arrays]
     local = [f"    real lw_l[{config.local}];"] if config.local else []
-    on = config.steps_together
+    on = config.lockstep_loops
     states = config.rows * WARP // config.threads
     if config.part is not None:
         arrays.append("real *__restrict__ scratch")
@@ -62,7 +62,7 @@ def _kernel_text(unit: TranslationUnit) -> str:
         "    LW_SHARED(shared);",
         f"    const int lane = threadIdx.x & {WARP - 1}, warp = threadIdx.x / {WARP};",
         f"    int row = (int)blockIdx.x * {config.rows} + warp * {states};",
-        *([] if config.together else ["    if (row >= rows) {", "        return;", "    }"]),
+        *([] if config.lockstep else ["    if (row >= rows) {", "        return;", "    }"]),
         *(_part_head(config.part) if config.part is not None else []),
         f"    if (row > rows - {states}) {{ /* the last warps compute some rows again rather than none */",
         f"        row = rows - {states};",

@@ -41,7 +41,7 @@ class KernelConfig:
         Predicted rate [states/s]
     share
         Predicted fraction of the device's peak instruction rate
-    together
+    lockstep
         Whether barriers keep the warps of a block together, so that they share fetched instructions
     places
         Of a packed program (two threads per state), the places of its outputs (see `Packed`)
@@ -67,7 +67,7 @@ class KernelConfig:
     work: int
     rate: float
     share: float
-    together: bool = False
+    lockstep: bool = False
     places: tuple[tuple[tuple[int, int | None], ...], ...] = ()
     table: int = 0
     write: int = CHUNK
@@ -104,11 +104,11 @@ class KernelConfig:
         return self.threads // 2 if self.places else self.threads
 
     @property
-    def steps_together(self) -> bool:
+    def lockstep_loops(self) -> bool:
         """True if all warps of a block step through nested loops together, with a barrier after each
         innermost loop.
         """
-        return self.together and any(op == "loop" for op, _, _ in self.program.code)
+        return self.lockstep and any(op == "loop" for op, _, _ in self.program.code)
 
     @property
     def shared_bytes(self) -> int:

@@ -139,17 +139,17 @@ def _barrier_variants(config: KernelConfig) -> list[KernelConfig]:
     code = config.program.code
     is_long = _instruction_count(config.program) >= INSTRUCTION_CACHE[0]
     if _is_nested(config.program) and is_long and config.threads * config.blocks <= MAX_BLOCK_THREADS:
-        return [replace(config, together=True, threads=config.threads * config.blocks, blocks=1)]
+        return [replace(config, lockstep=True, threads=config.threads * config.blocks, blocks=1)]
     if any(op == "loop" for op, _, _ in code):  # warps may have left a loop: no barrier can wait for them
         return [config]
     size = operation_count(config.program) + config.plan.loads + config.plan.stores
     size += 2 * config.plan.unassigned
     if config.program.dtype in TABLED:
         size += sum(code[a].op == "const" for _, args, _ in code for a in args)
-    together = replace(config, together=True)
+    lockstep = replace(config, lockstep=True)
     if size < INSTRUCTION_CACHE[0]:
         return [config]
-    return [config, together] if size < INSTRUCTION_CACHE[1] else [together]
+    return [config, lockstep] if size < INSTRUCTION_CACHE[1] else [lockstep]
 
 
 def _is_nested(program: Program) -> bool:

@@ -184,10 +184,10 @@ class _Packing:
             y, q = self._sign(second.args[j])
             p = -p if mixed and first.op == "sub" and i == 1 else p
             q = -q if mixed and second.op == "sub" and j == 1 else q
-            taken.append(self._together(x, p, y, q))
+            taken.append(self._joined(x, p, y, q))
         return self._make("add" if mixed else first.op, tuple(taken), first.attr)
 
-    def _together(self, x: int, p: int, y: int, q: int) -> int:
+    def _joined(self, x: int, p: int, y: int, q: int) -> int:
         """Return the value that is p x in the first thread and q y in the second, where p and q are signs."""
         first = self.source[x]
         second = self.source[y]

@@ -29,7 +29,7 @@ class Statements:
         self.count = 0
         self.block = 0  # line at which the basic block began
         self.constants: dict[int, str] = {}  # inputs of a body that are constants outside
-        self.is_together = unit.config.steps_together  # the threads of a block run it together
+        self.is_lockstep = unit.config.lockstep_loops  # the threads of a block run it together
         self.is_body = False
         self.masked_slots: frozenset[int] = (
             frozenset()
@@ -77,14 +77,14 @@ class Statements:
                 self.block = 0
             else:
                 getattr(self, f"_{action.kind}")(action)
-                together = self.unit.config.together and not self.unit.config.steps_together
-                if action.kind == "flush" and not together:
+                lockstep = self.unit.config.lockstep and not self.unit.config.lockstep_loops
+                if action.kind == "flush" and not lockstep:
                     self.block -= 3 * action.value.length  # one line with many statements
-                if len(self.lines) - self.block > (BARRIER_BLOCK if together else BLOCK) and action.kind in (
+                if len(self.lines) - self.block > (BARRIER_BLOCK if lockstep else BLOCK) and action.kind in (
                     "op",
                     "flush",
                 ):
-                    self.lines.append("    LW_TOGETHER();" if together else "    LW_BLOCK();")
+                    self.lines.append("    LW_TOGETHER();" if lockstep else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
             self._end(end)
@@ -335,9 +335,9 @@ class Statements:
         unit.bodies += 1
         inner = Statements(unit, loop.body, plan.body, f"y{unit.bodies}_", where)
         has_loops = any(action.kind == "loop" and action.place.long for action in plan.body.actions)
-        inner.is_together = self.is_together and (not self.is_body or has_loops)
+        inner.is_lockstep = self.is_lockstep and (not self.is_body or has_loops)
         inner.is_body = True
-        if inner.is_together:
+        if inner.is_lockstep:
             inner.masked_slots = frozenset(plan.states)
             self.lines.append(f"    const bool {inner.prefix}on = lw_on;")
         args = self.program.code[v].args
@@ -356,12 +356,12 @@ class Statements:
         lines = [*self._loop_head(v, loop), *lines, "    }"]
         if loop.skippable:
             enters = f"{self.use(args[loop.states - 1])} > {self.unit.real.literal(0.0)}"
-            together = f"LW_ANY(lw_on & ({enters}))" if inner.is_together else enters
-            lines = [f"    if ({together}) {{", *lines, "    }"]
+            any_enters = f"LW_ANY(lw_on & ({enters}))" if inner.is_lockstep else enters
+            lines = [f"    if ({any_enters}) {{", *lines, "    }"]
         self.lines += lines
-        if inner.is_together:
+        if inner.is_lockstep:
             self.lines.append(f"    lw_on = {inner.prefix}on;")
-        elif self.is_together:
+        elif self.is_lockstep:
             self.lines.append("    LW_TOGETHER();")
         for r in range(v + 1, len(self.program.code)):
             op, inner_args, attr = self.program.code[r]
@@ -386,9 +386,9 @@ class Statements:
         """Return the end of a body, which leaves the loop unless `again`; a block that steps together leaves
         it when all threads have stopped.
         """
-        if self.is_together:
+        if self.is_lockstep:
             return [f"    lw_on = lw_on & {again};", "    if (!LW_ANY(lw_on)) {", "        break;", "    }"]
-        stops = f"!({again} & lw_on)" if self.unit.config.steps_together else f"!{again}"
+        stops = f"!({again} & lw_on)" if self.unit.config.lockstep_loops else f"!{again}"
         return [f"    if ({stops}) {{", "        break;", "    }"]
 
 

@@ -33,12 +33,12 @@ class TranslationUnit:
             "lw_slot lw_s",
             "real *lw_b",
             *(["real *lw_l"] if config.local else []),
-            *(["bool lw_on"] if config.steps_together else []),
+            *(["bool lw_on"] if config.lockstep_loops else []),
         ]
         self.arguments = [
             *(f"{n}, {n}_step" for n in arrays), "rows", "lane", "lw_s", "lw_b",
             *(["lw_l"] if config.local else []),
-            *(["lw_on"] if config.steps_together else []),
+            *(["lw_on"] if config.lockstep_loops else []),
         ]  # fmt: skip
         self.arrays = arrays
 
