@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.contact.joint_rows import limited, with_friction
-from linkwork.algorithms.joint_step import has_rows
 from linkwork.contact import Contacts, JointLaws
 from linkwork.errors import ModelError
 from linkwork.functions.constrained import is_mass_matrix_candidate
-from linkwork.model import Model
+from linkwork.model import Model, cached_on_model
 from linkwork.sko import Tree
 
 
@@ -27,9 +26,15 @@ def joint_laws(model: Model | Tree, limits: bool = True, friction: bool = True) 
     """Return the laws that act in joints without contacts; None if no limit or dry friction can act."""
     if isinstance(model, Tree):
         return None
-    nominal = model.nominal
-    laws = JointLaws(bool(limits and limited(nominal)), bool(friction and with_friction(nominal)))
-    return laws if has_rows(nominal, laws) else None
+    has_limits, has_friction = _acting(model.nominal)
+    laws = JointLaws(bool(limits) and has_limits, bool(friction) and has_friction)
+    return laws if laws.limits or laws.joint_friction else None
+
+
+@cached_on_model
+def _acting(model: Model) -> tuple[bool, bool]:
+    """Return whether a model has limits, and dry friction."""
+    return bool(limited(model)), bool(with_friction(model))
 
 
 def switched(contacts: Contacts, limits: bool, friction: bool) -> Contacts:

@@ -61,9 +61,12 @@ ADVICE = {
 }
 
 
+_STATUSES = max(Status) + 1
+
+
 def has_status(status: np.ndarray, kinds: Iterable[Status]) -> np.ndarray:
     """Return which rows of whole numbers `status` are one of `kinds`: `np.isin`, in a tenth of its time."""
-    known = np.zeros(max(Status) + 1, dtype=bool)
+    known = np.zeros(_STATUSES, dtype=bool)
     known[list(kinds)] = True
     result: np.ndarray = known[status]
     return result

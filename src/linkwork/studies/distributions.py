@@ -61,8 +61,8 @@ class Distribution:
                 low, high = values
                 x = np.where(x < low, low, np.where(x > high, high, x))
             else:
-                shape = np.broadcast_shapes(x.shape, values[0].shape)
-                target = x if shape == x.shape else None
+                scalar = values[0].ndim == 0
+                target = x if scalar or np.broadcast_shapes(x.shape, values[0].shape) == x.shape else None
                 x = (np.multiply if kind == "multiply" else np.add)(x, values[0], out=target)
         return x
 

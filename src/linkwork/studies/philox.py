@@ -8,7 +8,9 @@ samples is one call of the generator for any first sample.
 from __future__ import annotations
 
 import hashlib
+import threading
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from linkwork.compiler.runtime.results import POOL
 WORDS_PER_BLOCK = 4  # of 64 bits, that Philox4x64 makes of one value of its counter
 MAX_WORD = 2**64 - 1
 PIECE = 32_768  # words that are made at once
+MAX_GENERATORS = 1000  # that a thread keeps; a further one costs as much as 1000 words
+_threads = threading.local()
 _ONE = np.uint64(0x3FF0_0000_0000_0000)  # the bits of 1.0
 _BELOW_ONE = 1.0 - 2.0**-53
 
@@ -34,9 +38,20 @@ def random_words(seed: int, name: str, first: int, rows: int, size: int) -> np.n
 
 
 def _generator(seed: int, name: str, word: int) -> tuple[np.random.Generator, int]:
-    """Return a generator of a stream, and how many of its words precede a `word` of the stream."""
+    """Return a generator of this thread for a stream, and how many words precede a `word`."""
     block, skip = divmod(word, WORDS_PER_BLOCK)
-    return np.random.Generator(np.random.Philox(key=stream_key(seed, name), counter=block)), skip
+    known: dict[tuple[int, str], np.random.Generator] | None = getattr(_threads, "generators", None)
+    if known is None or len(known) > MAX_GENERATORS:
+        known = _threads.generators = {}
+    generator = known.get((seed, name))
+    if generator is None:
+        key = stream_key(seed, name)
+        generator = known[seed, name] = np.random.Generator(np.random.Philox(key=key))
+    state: Any = generator.bit_generator.state
+    state["state"]["counter"][:] = (block & MAX_WORD, block >> 64, 0, 0)
+    state["buffer_pos"] = WORDS_PER_BLOCK  # nothing is left of other blocks
+    generator.bit_generator.state = state
+    return generator, skip
 
 
 def _next_words(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -62,7 +77,8 @@ def uniforms(seed: int, name: str, first: int, rows: int, size: int) -> np.ndarr
     result = POOL.empty((rows, size), np.float64)
     flat = result.reshape(-1)
     generator, skip = _generator(seed, name, first * size)
-    _next_words(generator, skip)
+    if skip:
+        _next_words(generator, skip)
     for start in range(0, len(flat), PIECE):
         piece = flat[start : start + PIECE]
         unit_interval(_next_words(generator, len(piece)), piece)

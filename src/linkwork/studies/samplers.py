@@ -124,7 +124,9 @@ class _ByDistribution(Sampler):
                 u = u.reshape(len(u), *([1] * len(shape)))
             else:
                 u = np.ascontiguousarray(u[:, : math.prod(shape)]).reshape(len(u), *shape)
-            values[name] = np.broadcast_to(each.quantile(u, nominal), (len(u), *shape))
+            drawn_values = each.quantile(u, nominal)
+            full = (len(u), *shape)
+            values[name] = drawn_values if drawn_values.shape == full else np.broadcast_to(drawn_values, full)
         return values
 
     def components(self, space: Space) -> list[tuple[str, int]]:

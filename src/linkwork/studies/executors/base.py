@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import queue
+from typing import Any, NamedTuple
 
 from linkwork.studies.chunks import ChunkResult
 
@@ -29,3 +30,21 @@ class Executor:
 
     def close(self) -> None:
         """Stop; chunks that are under way are given up."""
+
+
+def next_answers(answers: queue.SimpleQueue[Any], timeout: float) -> list[ChunkResult | ChunkFailure]:
+    """Return what is in a queue of answers, after at most `timeout` seconds; raise an error that is in it."""
+    result: list[ChunkResult | ChunkFailure] = []
+    try:
+        result.append(_answer(answers.get(timeout=timeout)))
+        while True:
+            result.append(_answer(answers.get_nowait()))
+    except queue.Empty:
+        return result
+
+
+def _answer(answer: Any) -> ChunkResult | ChunkFailure:
+    if isinstance(answer, BaseException):
+        raise answer
+    value: ChunkResult | ChunkFailure = answer
+    return value

@@ -4,12 +4,13 @@ chunk.
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+import queue
+import threading
 from typing import TYPE_CHECKING
 
 from linkwork.compiler.runtime.threads import default_threads, using_threads
 from linkwork.studies.chunks import ChunkResult, compute_chunk
-from linkwork.studies.executors.base import ChunkFailure, Executor
+from linkwork.studies.executors.base import ChunkFailure, Executor, next_answers
 
 if TYPE_CHECKING:
     from linkwork.studies.study import Study
@@ -26,25 +27,36 @@ class ThreadExecutor(Executor):
         count = workers or (min(GPU_THREADS, default_threads()) if is_on_gpu else default_threads())
         self._study = study
         self._keep_files = keep_files
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="linkwork-study")
-        self._under_way: dict[Future[ChunkResult], int] = {}
+        self._closed = False
+        self._jobs: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[ChunkResult | ChunkFailure] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"linkwork-study_{k}", daemon=True)
+            for k in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
         self.capacity = 2 * count
 
     def submit(self, first: int, last: int) -> None:
-        self._under_way[self._pool.submit(self._compute, first, last)] = first
+        self._jobs.put((first, last))
 
-    def _compute(self, first: int, last: int) -> ChunkResult:
+    def _serve(self) -> None:
+        """Compute queued chunks, one after the other."""
         with using_threads(1):
-            return compute_chunk(self._study, first, last, self._keep_files)
+            while (job := self._jobs.get()) is not None and not self._closed:
+                try:
+                    answer: ChunkResult | ChunkFailure = compute_chunk(self._study, *job, self._keep_files)
+                except BaseException as error:
+                    answer = ChunkFailure(job[0], error)
+                self._answers.put(answer)
 
     def completed(self, timeout: float) -> list[ChunkResult | ChunkFailure]:
-        done, _ = wait(self._under_way, timeout, FIRST_COMPLETED)
-        results: list[ChunkResult | ChunkFailure] = []
-        for future in done:
-            first = self._under_way.pop(future)
-            error = future.exception()
-            results.append(future.result() if error is None else ChunkFailure(first, error))
-        return results
+        return next_answers(self._answers, timeout)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._closed = True
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from linkwork.compiler.runtime.threads import default_threads
 from linkwork.errors import LinkworkError, StudyError
 from linkwork.studies.chunks import ChunkResult
-from linkwork.studies.executors.base import ChunkFailure, Executor
+from linkwork.studies.executors.base import ChunkFailure, Executor, next_answers
 from linkwork.studies.storage import pickled_study
 
 if TYPE_CHECKING:
@@ -109,15 +109,7 @@ class ProcessExecutor(Executor):
         self._jobs.put((first, last))
 
     def completed(self, timeout: float) -> list[ChunkResult | ChunkFailure]:
-        result: list[ChunkResult | ChunkFailure] = []
-        try:
-            while True:
-                answer = self._answers.get(timeout=0.0 if result else timeout)
-                if isinstance(answer, BaseException):
-                    raise answer
-                result.append(answer)
-        except queue.Empty:
-            return result
+        return next_answers(self._answers, timeout)
 
     def close(self) -> None:
         self._closed = True
