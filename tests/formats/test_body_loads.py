@@ -48,6 +48,24 @@ FILES = {
     "muscle": mjcf("width='0.01'", 'muscle lengthrange="0.1 2"'),
     "damped motor": mjcf("width='0.01'", 'general damping="0.7" gear="2"'),
 }
+SITES = """<mujoco><worldbody><site name="s0" pos="1 2 3" euler="10 20 30"/>
+  <body name="a" pos="0 0 1"><freejoint/><geom type="box" size=".1 .2 .3" pos=".1 0 0"/>
+    <site name="s1" pos=".3 0 .1" euler="40 50 60"/>
+    <body name="b" pos=".5 0 0"><joint axis="0 0 1" pos="0 .1 0"/><joint type="ball"/><geom size=".4"/>
+      <site name="s2" pos=".2 .1 0" euler="0 30 60"/></body>
+    <body name="c" pos="0 .5 0"><joint axis="0 1 1" pos="0 .1 0"/><geom size=".2"/>
+      <site name="s3" pos=".2 .1 0" euler="0 30 60"/></body></body></worldbody>
+  <actuator><position site="{}" refsite="{}" gear="{}" kp="3" kv="2"/></actuator></mujoco>"""
+FILES |= {
+    f"{site} relative to {reference}": SITES.format(site, reference, gear)
+    for site, reference, gear in (
+        ("s2", "s1", "1 2 3 0 0 0"),
+        ("s2", "s3", "0 0 0 1 2 3"),
+        ("s1", "s2", "1 0 .5 1 2 3"),
+        ("s2", "s0", "1 0 .5 1 2 3"),
+        ("s0", "s2", "1 0 .5 1 2 3"),
+    )
+}
 
 
 def agree_with_mujoco(text: str) -> lw.Model:

@@ -177,6 +177,26 @@ def test_a_keyframe_is_a_state(robot: Model) -> None:
     assert [shape.size for shape in again.geometries] == [shape.size for shape in robot.geometries]
 
 
+def test_keyframes_have_controls_and_activations() -> None:
+    slow = '<general name="slow" joint="swing" dyntype="filter" dynprm=".1"/><position name="pull"'
+    text = ROBOT.replace('<position name="pull"', slow)
+    text = text.replace('name="home"', 'name="home" ctrl="1 -2 .5" act=".25"')
+    model = lw.load(text, strict=True)
+    key = model.keyframes["home"]
+    assert key.controls.tolist() == [1.0, -2.0, 0.5] and key.activations.tolist() == [0.0, 0.25, 0.0]
+    lw.rollout(model, key.q, key.v, lw.Controls(key.controls, activations=key.activations), dt=1e-3, steps=1)
+    peer = mujoco.MjModel.from_xml_string(lw.export_mjcf(model))
+    assert peer.key_ctrl[0].tolist() == [1.0, -2.0, 0.5] and peer.key_act[0].tolist() == [0.25]
+    for again in (lw.load(lw.export_urdf(model)), pickle.loads(pickle.dumps(model))):
+        again_key = again.keyframes["home"]
+        assert again_key.controls.tolist() == [1.0, -2.0, 0.5] and again_key.activations[1] == 0.25
+    text = lw.export_urdf(model).replace(
+        '<actuator name="slow" activation', '<actuator name="slwo" activation'
+    )
+    with pytest.raises(ModelError, match="actuator 'slwo': .* did you mean 'slow'"):
+        lw.load(text)
+
+
 def test_actuators_and_shapes_are_kept_as_data(robot: Model) -> None:
     push, pull = robot.actuators
     assert (

@@ -441,6 +441,7 @@ def _actuator(name: str, **words: Any) -> Actuator:
     return Actuator(name, **({"transmission": "joint", "target": "j0", "joints": (("j0", 1.0),)} | words))
 
 
+curve = (0.75, 1.05, -1.0, 200.0, 0.5, 1.6, 1.5, 1.3, 1.2, 0.0)
 ten = (1.5, -0.2, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 ACTUATORS: dict[str, Actuator] = {
     "motor": _actuator("motor", joints=(("j0", 6.0),), gear=(6.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
@@ -455,8 +456,8 @@ ACTUATORS: dict[str, Actuator] = {
         "cylinder", gain=("fixed", ten), bias=("affine", (0.1, 0.2, 0.3, *[0.0] * 7)), dynamics=("filter", (0.5, *[0.0] * 9))
     ),
     "muscle": _actuator(
-        "muscle", gain=("muscle", ten), bias=("muscle", ten), dynamics=("muscle", (0.01, 0.04, 0.0, *[0.0] * 7)),
-        control_range=(0.0, 1.0),
+        "muscle", gain=("muscle", curve), bias=("muscle", curve), dynamics=("muscle", (0.01, 0.04, *[0.0] * 8)),
+        control_range=(0.0, 1.0), length_range=(-1.0, 2.0),
     ),
     "tendon": _actuator("tendon", transmission="tendon", target="cable", joints=(("j0", 1.0), ("j1", -2.0))),
     "site": _actuator("site", transmission="site", target="tip", joints=(), gear=(0.0, 0.0, 1.0, 0.0, 0.0, 0.0)),

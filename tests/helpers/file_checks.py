@@ -189,6 +189,11 @@ def _compare_keyframes(model: lw.Model, theirs: Any, told: str) -> None:
         key = model.keyframes[theirs.key(k).name or f"key{k}"]
         close(states.q_to(key.q), theirs.key_qpos[k], told)
         close(states.v_to(key.q, key.v[select]), theirs.key_qvel[k], told)
+        if theirs.nu == len(model.actuators):
+            close(key.controls, theirs.key_ctrl[k], told)
+            places = theirs.actuator_actadr
+            x = [theirs.key_act[k][at] if at >= 0 else 0.0 for at in places]
+            close(key.activations, x, told)
 
 
 def _kind_of(error: Exception) -> str:

@@ -93,7 +93,8 @@ site geom pulley                    supported **
 @cogging @controller @lugre @thermal @imax @slewmax @posrange ignored ; noted with the type
 @armature                           supported ; reported of spatial tendons
 @damping                            supported ; of joints of one coordinate and tendons
-@actearly @actdim @delay @refsite   noted
+@refsite                            supported
+@actearly @actdim @delay            noted
 @nsample @interp @input @velrange @ffrange reported ; not kept
 @cranksite @cranklength             ignored ; noted with the transmission
 @group @user                        ignored
@@ -202,8 +203,9 @@ mujoco mujocoinclude                supported
     damper cylinder muscle adhesion dcmotor plugin supported =actuator
   keyframe                          supported
     key                             supported
-      @name @qpos @qvel             supported
-      @time @act @ctrl              ignored ; of MuJoCo's own simulation
+      @name @qpos @qvel @ctrl       supported
+      @act                          supported ; reported of actuators with several activations
+      @time                         ignored ; of MuJoCo's own simulation
       @mpos @mquat                  reported ; mocap bodies are held where the file places them
       @plastic                      reported
 """

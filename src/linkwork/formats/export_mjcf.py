@@ -27,6 +27,7 @@ from linkwork.formats.folders import Folders, find_mesh
 from linkwork.formats.xml import MAX_DEPTH_BY_ROOT
 from linkwork.joints import Free
 from linkwork.mechanism import End, Geometry
+from linkwork.mechanism.actuator_laws import has_dynamics
 from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.spatial import Pose
 
@@ -98,10 +99,10 @@ class _Writer:
         contact = shapes.contact(model, self.written)
         actuators = Tag("actuator")
         spatial = add_spatial_tendons(self.tendon, model, self.names, self._site)
-        add_actuators(actuators, self.tendon, model, self.losses, self.names, sites, spatial)
+        driving = add_actuators(actuators, self.tendon, model, self.losses, self.names, sites, spatial)
         self._weights()
         keyframes = Tag("keyframe")
-        self._keyframes(keyframes)
+        self._keyframes(keyframes, driving)
         every = (contact, self.tendon, self.equalities.tag, actuators, keyframes)
         self.root.children += [tag for tag in every if tag.children]
         if not self.asset.children:
@@ -289,18 +290,27 @@ class _Writer:
             )
         return self.meshes[file, shape.scale]
 
-    def _keyframes(self, into: Tag) -> None:
-        """Add keyframes in the order of MuJoCo's joints: bodies depth first, as written."""
+    def _keyframes(self, into: Tag, driving: list[int]) -> None:
+        """Add keyframes in the order of MuJoCo's joints: bodies depth first, as written.
+
+        `driving` are the indices of the actuators in the file.
+        """
         order: list[tuple[PlacedJoint, Pose]] = []
         waiting = [self.world]
         while waiting:
             tag = waiting.pop()
             order += self.joints.get(id(tag), [])
             waiting += [child for child in reversed(tag.children) if child.tag == "body"]
-        for name, (q, v) in self.model.keyframes.items():
+        slow = [k for k in driving if has_dynamics(self.model.actuators[k])]
+        for name, keyframe in self.model.keyframes.items():
+            q, v = keyframe
+            u = [keyframe.controls[k] for k in driving if len(keyframe.controls)]
+            x = [keyframe.activations[k] for k in slow if len(keyframe.activations)]
             states = [state_of(joint, place, q[joint.q_slice], v[joint.v_slice]) for joint, place in order]
             qpos, qvel = ([x for state in states for x in state[k]] for k in (0, 1))
-            into.add("key", name=name, qpos=qpos or None, qvel=qvel if any(qvel) else None)
+            words = {"qvel": qvel, "ctrl": u, "act": x}
+            given = {word: values for word, values in words.items() if any(values)}
+            into.add("key", name=name, qpos=qpos or None, **given)
 
 
 def _limits(joint: PlacedJoint, k: int) -> dict[str, Any]:

@@ -28,12 +28,13 @@ def add_actuators(
     names: Names,
     sites: Mapping[str, str],
     spatial: Mapping[str, str],
-) -> None:
-    """Add all actuators; those that MuJoCo would simulate differently are lost.
+) -> list[int]:
+    """Add all actuators and return their indices; those that MuJoCo would simulate differently are lost.
 
     `sites` and `spatial` are the names in the file of sites and spatial tendons.
     """
-    for actuator in model.actuators:
+    written = []
+    for k, actuator in enumerate(model.actuators):
         problem = _problem(actuator, model, sites)
         if problem:
             losses.lose("actuators", f"actuator {actuator.name!r}: {problem}")
@@ -44,6 +45,8 @@ def add_actuators(
             **_drives(actuator, tendons, names, sites, spatial),
             **_law(actuator),
         )
+        written.append(k)
+    return written
 
 
 def _problem(actuator: Actuator, model: Model, sites: Mapping[str, str]) -> str:
@@ -69,7 +72,7 @@ def _problem(actuator: Actuator, model: Model, sites: Mapping[str, str]) -> str:
         if odd is not None:
             return f"expected joints with one DoF, got {odd!r}"
         return "" if kind == "tendon" or len(joints) == 1 else "drives several joints without a tendon"
-    if kind == "site" and actuator.target in sites:
+    if kind == "site" and actuator.target in sites and actuator.reference in ("", *sites):
         return ""
     return f"{kind} {actuator.target!r}: only its name is stored in the model"
 
@@ -80,7 +83,7 @@ def _drives(
     """Return the target of an actuator: a joint, a fixed tendon of joints, a spatial one, or a site."""
     gear = list(actuator.gear[:GEARS])
     if actuator.transmission == "site":
-        return {"site": sites[actuator.target], "gear": gear}
+        return {"site": sites[actuator.target], "refsite": sites.get(actuator.reference), "gear": gear}
     if is_on_spatial_tendon(actuator):
         return {"tendon": spatial[actuator.target], "gear": gear}
     if actuator.transmission != "tendon" and not actuator.joints:

@@ -48,10 +48,13 @@ def robot(model: Model, names: list[str], order: list[str], polynomials: list[Lo
         start = tag.add("start")
         for joint in model.joints:
             start.add("joint", name=joint.name, q=model.start[joint.q_slice])
-    for name, (q, v) in model.keyframes.items():
+    for name, keyframe in model.keyframes.items():
         key = tag.add("keyframe", name=name)
         for joint in model.joints:
-            key.add("joint", name=joint.name, q=q[joint.q_slice], v=v[joint.v_slice])
+            key.add("joint", name=joint.name, q=keyframe.q[joint.q_slice], v=keyframe.v[joint.v_slice])
+        for actuator, u, x in zip(model.actuators, keyframe.controls, keyframe.activations):
+            if u or x:
+                key.add("actuator", name=actuator.name, control=u or None, activation=x or None)
     for actuator in model.actuators:
         _actuator(tag, actuator)
     for pair in model.contact_pairs:
@@ -102,6 +105,7 @@ def _actuator(tag: Tag, actuator: Actuator) -> None:
     words |= {
         "length": actuator.length or None,
         "acceleration": actuator.acceleration or None,
+        "reference": actuator.reference or None,
         "unread": actuator.unread or None,
         "lengths": actuator.length_range if any(actuator.length_range) else None,
         "off": None if actuator.enabled else True,

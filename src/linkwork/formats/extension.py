@@ -175,8 +175,10 @@ class Extension:
         if extension is None:
             return
         for child in extension.all("keyframe"):
-            check(child, {"name"}, {"joint"})
-            builder.add_keyframe(child.word("name"), dict(_state(child, "q")), dict(_state(child, "v")))
+            check(child, {"name"}, {"joint", "actuator"})
+            q, v = (dict(_state(child, key)) for key in "qv")
+            u, x = (dict(_by_actuator(child, key)) for key in ("control", "activation"))
+            builder.add_keyframe(child.word("name"), q, v, controls=u, activations=x)
         for child in extension.all("actuator"):
             builder.add_actuator(_actuator(child))
         for child in extension.all("contact"):
@@ -215,6 +217,17 @@ def _state(element: Element, key: str) -> list[tuple[str, tuple[float, ...]]]:
         check(joint, {"name", "q", "v"})
     return [
         (joint.word("name"), numbers(joint, key)) for joint in element.all("joint") if key in joint.attributes
+    ]
+
+
+def _by_actuator(element: Element, key: str) -> list[tuple[str, float]]:
+    """Return an attribute of each <actuator> in a keyframe that has it, by name."""
+    for actuator in element.all("actuator"):
+        check(actuator, {"name", "control", "activation"})
+    return [
+        (actuator.word("name"), actuator.number(key, largest=MAX_VALUE))
+        for actuator in element.all("actuator")
+        if key in actuator.attributes
     ]
 
 
@@ -262,7 +275,18 @@ LAWS = ("gain", "bias", "dynamics")
 
 
 def _actuator(element: Element) -> Actuator:
-    keys = {"name", "transmission", "target", "gear", "length", "lengths", "acceleration", "off", "unread"}
+    keys = {
+        "name",
+        "transmission",
+        "target",
+        "gear",
+        "length",
+        "lengths",
+        "acceleration",
+        "off",
+        "unread",
+        "reference",
+    }
     check(element, {*keys, *RANGES, *LAWS, *(f"{law}_parameters" for law in LAWS)}, {"drives"})
     options: dict[str, Any] = {}
     for key, word in RANGES.items():
@@ -282,6 +306,7 @@ def _actuator(element: Element) -> Actuator:
     if "lengths" in element.attributes:
         options["length_range"] = numbers(element, "lengths", 2)
     options |= {"enabled": not truth(element, "off"), "unread": element.attributes.get("unread", "")}
+    options["reference"] = element.attributes.get("reference", "")
     if "gear" in element.attributes:
         options["gear"] = numbers(element, "gear") if element.attributes["gear"] else ()
     target = element.attributes.get("target", "")

@@ -31,7 +31,7 @@ jnt_range
 jnt_actfrclimited jnt_actfrcrange jnt_springyield
 dof_armature dof_damping dof_dampingpoly dof_frictionloss qpos0 qpos_spring
 eq_type eq_objtype eq_obj1id eq_obj2id eq_data eq_active0
-site_bodyid site_pos site_quat key_qpos key_qvel key_time
+site_bodyid site_pos site_quat key_qpos key_qvel key_time key_ctrl key_act
 tendon_adr tendon_num tendon_stiffness tendon_damping tendon_frictionloss tendon_armature tendon_limited
 tendon_length0
 wrap_type wrap_objid wrap_prm
@@ -40,7 +40,7 @@ actuator_dynprm
 actuator_gainprm actuator_biasprm actuator_ctrllimited actuator_ctrlrange actuator_forcelimited
 actuator_forcerange
 actuator_armature actuator_damping actuator_dampingpoly actuator_actlimited actuator_actrange actuator_actnum
-actuator_actearly
+actuator_actadr actuator_ctrladr actuator_actearly
 actuator_delay actuator_group actuator_lengthrange actuator_acc0
 tendon_range tendon_lengthspring tendon_dampingpoly tendon_stiffnesspoly tendon_springyield
 geom_type geom_bodyid geom_pos geom_quat geom_size geom_dataid geom_friction geom_rgba geom_contype

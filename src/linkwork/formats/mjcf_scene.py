@@ -61,8 +61,10 @@ def _keyframes(reader: Reader) -> None:
     c = reader.compiled
     builder = reader.builder
     names = filled(c.names["key"], [f"key{k}" for k in range(len(c.names["key"]))])
-    for name, qpos, qvel in zip(names, c.key_qpos, c.key_qvel):
-        builder.add_keyframe(name, reader.coordinates(qpos), reader.velocities(qpos, qvel))
+    for k, (name, qpos, qvel) in enumerate(zip(names, c.key_qpos, c.key_qvel)):
+        builder.add_keyframe(
+            name, reader.coordinates(qpos), reader.velocities(qpos, qvel), **_of_actuators(reader, k, name)
+        )
     free = [j for j in np.flatnonzero(c.jnt_type == 0) if int(j) not in reader.held]
     if free:
         reader.moved = True
@@ -70,10 +72,31 @@ def _keyframes(reader: Reader) -> None:
             builder.add_keyframe(REFERENCE, reader.coordinates(c.qpos0))
 
 
-def _actuators(reader: Reader) -> None:
+def _of_actuators(reader: Reader, key: int, name: str) -> dict[str, dict[str, float]]:
+    """Return controls and activations of a keyframe by actuator: the first where one has several."""
     c = reader.compiled
-    for k, name in enumerate(c.names["actuator"]):
-        actuator = _actuator(reader, k, name or f"actuator{k}")
+    names = _actuator_names(reader)
+    first = {"ctrl": c.optional("actuator_ctrladr").tolist(), "act": c.actuator_actadr.tolist()}
+    first["ctrl"] = first["ctrl"] or [*range(len(names))]  # older versions have one for each
+    values: dict[str, dict[str, float]] = {}
+    for word, starts in first.items():
+        row = c.arrays[f"key_{word}"][key]
+        values[word] = {each: float(row[at]) for each, at in zip(names, starts) if at >= 0}
+        if any(row[at] for at in range(len(row)) if at not in starts):
+            message = "further controls and activations of actuators with several are not supported"
+            reader.notes.missing(message, f"keyframe {printable(name)!r}")
+    return {"controls": values["ctrl"], "activations": values["act"]}
+
+
+def _actuator_names(reader: Reader) -> list[str]:
+    """Return the names of all actuators."""
+    names = reader.compiled.names["actuator"]
+    return filled(names, [f"actuator{k}" for k in range(len(names))])
+
+
+def _actuators(reader: Reader) -> None:
+    for k, name in enumerate(_actuator_names(reader)):
+        actuator = _actuator(reader, k, name)
         problem = unsupported_reason(actuator, reader.kinds)
         if problem:
             reader.notes.missing(
@@ -87,6 +110,7 @@ def _actuator(reader: Reader, k: int, name: str) -> Actuator:
     kinds = reader.compiled.info["kinds"]
     transmission = kinds["Trn"].get(str(int(c.actuator_trntype[k])), str(c.actuator_trntype[k]))
     of = int(c.actuator_trnid[k][0])
+    relative_to = int(c.actuator_trnid[k][1])
     gear = tuple(c.actuator_gear[k].tolist())
     driven: list[tuple[int, float]] = []
     target = ""
@@ -117,6 +141,7 @@ def _actuator(reader: Reader, k: int, name: str) -> Actuator:
         length_range=(float(c.actuator_lengthrange[k][0]), float(c.actuator_lengthrange[k][1])),
         acceleration=float(c.actuator_acc0[k]),
         enabled=reader.acts("actuation") and not (0 <= group <= LAST_GROUP and c.info["groups"] >> group & 1),
+        reference=reader.sites[relative_to] if transmission == "site" and relative_to >= 0 else "",
         unread=_unread(reader, k, transmission),
     )
 
@@ -131,7 +156,6 @@ def _unread(reader: Reader, k: int, transmission: str) -> str:
         "a tendon that wraps around geoms": transmission == "tendon"
         and not is_fixed
         and of not in reader.spatial_tendons,
-        "refsite": transmission == "site" and int(c.actuator_trnid[k][1]) >= 0,
         "actearly": c.actuator_dyntype[k] != 0
         and len(c.optional("actuator_actearly"))
         and bool(c.actuator_actearly[k]),

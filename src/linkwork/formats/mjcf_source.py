@@ -62,6 +62,7 @@ class Preparation:
         self.models: dict[str, str] = {}
         self.files: dict[str, str] = {}
         self.unread: set[str] = set()
+        self._has_plugins = False  # whether actuators are plugins
         self.strip = False  # whether meshes are found by their names without folders
 
     def document(self, root: Element) -> Document:
@@ -71,6 +72,7 @@ class Preparation:
     def _text(self, root: Element, ancestors: tuple[str, ...]) -> tuple[str, list[Element]]:
         """Return the text without includes, one element per line, and the elements."""
         self._include(root, ancestors)
+        self._has_plugins = any(each.tag == "plugin" for x in root.all("actuator") for each in x.children)
         self._count(root)
         check(root, mjcf(), self.notes, "MJCF", strict=self.notes.strict)
         self._leave_out_missing_materials(root)
@@ -142,9 +144,8 @@ class Preparation:
             element.children = [child for child in element.children if self._is_plain(child)]
         if tag == "compiler":
             return {key: value for key, value in attributes.items() if key not in DIRECTORIES}
-        if tag == "key":  # not used; their sizes count plugins, which are not passed to the compiler
-            for word in ("act", "ctrl"):
-                attributes.pop(word, None)
+        if tag == "key" and self._has_plugins:
+            self._leave_out_controls(element, attributes)
         if tag == "material":
             element.children = []
             attributes.pop("texture", None)
@@ -157,6 +158,13 @@ class Preparation:
         elif "file" in attributes:
             raise element.error("unexpected attribute file")
         return attributes
+
+    def _leave_out_controls(self, key: Element, attributes: dict[str, str]) -> None:
+        """Remove controls and activations: their sizes count plugins, which the compiler does not get."""
+        for word in ("act", "ctrl"):
+            if attributes.pop(word, "").strip():
+                message = f"{word} of a keyframe of a file with plugin actuators is not supported and ignored"
+                self.notes.missing(message, f"line {key.line}")
 
     def _is_plain(self, actuator: Element) -> bool:
         if actuator.tag != "plugin":

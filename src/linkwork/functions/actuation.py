@@ -12,9 +12,9 @@ from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.compiler.ir.functions import maximum, minimum
 from linkwork.errors import ModelError
 from linkwork.functions.engine.model_function import model_function
-from linkwork.functions.kinematics import frame_jacobian
+from linkwork.functions.kinematics import frame_jacobian, frame_pose
 from linkwork.joints import Free, Spherical
-from linkwork.mechanism import Actuator, PlacedJoint
+from linkwork.mechanism import Actuator, Frame, PlacedJoint
 from linkwork.mechanism.actuator_laws import (
     force,
     has_dynamics,
@@ -22,10 +22,11 @@ from linkwork.mechanism.actuator_laws import (
     unsupported_reason,
 )
 from linkwork.mechanism.names import did_you_mean, join_names, printable
+from linkwork.mechanism.tree import path_to_ground
 from linkwork.model import GROUND, Model
 from linkwork.sko.body_loads import BodyLoads
 from linkwork.sko.prepare.trees import hinge_tree, tree
-from linkwork.spatial import rotation
+from linkwork.spatial import Pose, rotation
 
 __all__ = ["actuation", "select_actuators"]
 
@@ -59,7 +60,8 @@ def select_actuators(model: Model, actuators: Any = None) -> tuple[Actuator, ...
     tendons = {tendon.name for tendon in model.tendons}
     for actuator in selected:
         if actuator.transmission == "site":
-            model.frame(actuator.target)
+            for name in (actuator.target, *([actuator.reference] if actuator.reference else [])):
+                model.frame(name)
         if is_on_spatial_tendon(actuator) and actuator.target not in tendons:
             raise ModelError(
                 f"actuator {actuator.name!r}: {printable(model.name)} has no tendon named "
@@ -154,6 +156,8 @@ def _length_and_moment_arms(model: Model, q: Any, actuator: Actuator) -> tuple[A
     arm: dict[int, Any] = {}
     if actuator.transmission == "site":
         frame = model.frame(actuator.target)
+        if actuator.reference:
+            return _relative_to_site(model, q, actuator)
         if frame.body == GROUND:
             return 0.0, {}
         J = frame_jacobian.body(model, q, frame=frame.name)
@@ -170,6 +174,42 @@ def _length_and_moment_arms(model: Model, q: Any, actuator: Actuator) -> tuple[A
         c = joint.v_start
         arm[c] = arm.get(c, 0.0) + ratio
     return length, arm
+
+
+def _relative_to_site(model: Model, q: Any, actuator: Actuator) -> tuple[Any, dict[int, Any]]:
+    """Return length and moment arms for a site relative to another, in the axes of that one.
+
+    As in MuJoCo, joints that move both have no moment arm, and those below the reference move its origin and
+    not its axes.
+    """
+    site, reference = (model.frame(name) for name in (actuator.target, actuator.reference))
+    gear = (*actuator.gear, *(0.0 for _ in range(6 - len(actuator.gear))))
+    place, axes = (_pose_of(model, q, frame) for frame in (site, reference))
+    length: Any = 0.0
+    if any(gear[:3]):
+        length = length + np.array(gear[:3]) @ (axes.R.T @ (place.p - axes.p))
+    if any(gear[3:6]):
+        turn = rotation.log(rotation.of_matrix(axes.R.T @ place.R))
+        length = length + np.array(gear[3:6]) @ turn
+    wrench = np.concatenate([axes.R @ np.array(gear[3:6]), axes.R @ np.array(gear[:3])])
+    paths = [path_to_ground(frame.body, model.joints) for frame in (site, reference)]
+    arm: dict[int, Any] = {}
+    ends = ((site, paths[0], paths[1], 1.0), (reference, paths[1], paths[0], -1.0))
+    for frame, path, other, sign in ends:
+        if frame.body == GROUND:
+            continue
+        row = wrench @ frame_jacobian.body(model, q, frame=frame.name, reference="world_aligned")
+        for body in set(path) - set(other):
+            columns = model.joints[body].v_slice
+            arm |= {c: sign * row[c] for c in range(columns.start, columns.stop)}
+    return length, dict(sorted(arm.items()))
+
+
+def _pose_of(model: Model, q: Any, frame: Frame) -> Pose:
+    if frame.body == GROUND:
+        return frame.place
+    T = frame_pose.body(model, q, frame=frame.name)
+    return Pose(T[:3, :3], T[:3, 3])
 
 
 def _of_spatial_tendon(model: Model, q: Any, actuator: Actuator) -> tuple[Any, dict[int, Any]]:

@@ -15,11 +15,11 @@ from typing import Any
 from linkwork.compiler.ir.functions import exp, maximum, minimum, where
 from linkwork.joints import Free, Joint, Spherical
 from linkwork.mechanism.attached import Actuator
+from linkwork.mechanism.muscle_activation import activation_of_muscle
 
 GAINS = ("fixed", "affine", "muscle")
 BIASES = ("none", "affine", "muscle")
 DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
-CLOSED_FORM = ("none", "integrator", "filter", "filterexact")  # dynamics supported by `activation_at`
 TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site")
 MIN_DIVISOR = 1e-15  # lower bound of divisors: MuJoCo's mjMINVAL
 
@@ -27,6 +27,12 @@ MIN_DIVISOR = 1e-15  # lower bound of divisors: MuJoCo's mjMINVAL
 def has_dynamics(actuator: Actuator) -> bool:
     """Return whether the force depends on an activation with a rate instead of on the control."""
     return actuator.dynamics[0] != "none"
+
+
+def has_closed_form(actuator: Actuator) -> bool:
+    """Return whether `activation_at` has a solution; muscles with `tausmooth` have none."""
+    kind, p = actuator.dynamics
+    return kind != "muscle" or _padded(p)[2] < MIN_DIVISOR
 
 
 def is_on_spatial_tendon(actuator: Actuator) -> bool:
@@ -92,15 +98,20 @@ def next_activation(actuator: Actuator, control: Any, activation: Any, dt: float
 def activation_at(actuator: Actuator, control: Any, start: Any, t: Any) -> Any:
     """Return the activation after a time t [s] of constant control from `start`, within `activation_range`.
 
-    This is the exact solution for filters and integrators. That of muscles has no closed form.
+    This is the exact solution; see `has_closed_form`.
     """
     kind, p = actuator.dynamics
     u = clamp(control, actuator.control_range)
-    assert kind in CLOSED_FORM, kind
+    assert has_closed_form(actuator), kind
     if kind == "none":
         return start
     if kind == "integrator":
         return clamp(start + t * u, actuator.activation_range)
+    if kind == "muscle":
+        p = _padded(p)
+        rise, fall = (max(MIN_DIVISOR, x) for x in p[:2])
+        u = clamp(u, (0.0, 1.0))
+        return clamp(activation_of_muscle(u, start, t, rise, fall), actuator.activation_range)
     decay = exp(-t / max(MIN_DIVISOR, _padded(p)[0]))
     return clamp(u + (start - u) * decay, actuator.activation_range)
 

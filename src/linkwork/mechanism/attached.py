@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwork.mechanism.tree import GROUND
 from linkwork.spatial import Pose
-from linkwork.spatial.constants import set_frozen
+from linkwork.spatial.constants import frozen, set_frozen
 
 T = TypeVar("T")
 SHAPES = (
@@ -26,6 +26,7 @@ SHAPES = (
     "mesh",
 )
 IDENTITY = Pose.identity().frozen()
+NONE = frozen(np.zeros(0))
 
 
 class Named(Mapping[str, T], Generic[T]):
@@ -58,14 +59,29 @@ class Named(Mapping[str, T], Generic[T]):
         return f"Named({self._items!r})"
 
 
-class Keyframe(NamedTuple):
-    """A named state of a file: q, (nq,), and the velocities v of all joints of the tree, (nv_spanning,).
-
-    Numbers are those of the file, so loops may be open by their rounding.
-    """
-
+class _State(NamedTuple):
     q: np.ndarray
     v: np.ndarray
+
+
+class Keyframe(_State):
+    """A named state of a file: the pair of q, (nq,), and v of all joints of the tree, (nv_spanning,).
+
+    Numbers are those of the file, so loops may be open by their rounding. `controls` and `activations` are
+    those of the model's actuators, (actuators,) each, zero where the file has none.
+    """
+
+    controls: np.ndarray
+    activations: np.ndarray
+
+    def __new__(
+        cls, q: np.ndarray, v: np.ndarray, controls: np.ndarray = NONE, activations: np.ndarray = NONE
+    ) -> Keyframe:
+        """Return a keyframe."""
+        keyframe = super().__new__(cls, q, v)
+        keyframe.controls = controls
+        keyframe.activations = activations
+        return keyframe
 
 
 @dataclass(frozen=True)
@@ -95,6 +111,7 @@ class Actuator:
     length_range: tuple[float, float] = (0.0, 0.0)  # of a muscle [m or rad]
     acceleration: float = 0.0  # caused by unit force at the file's start; scales the strength of muscles
     enabled: bool = True  # if False, the force is zero
+    reference: str = ""  # the frame relative to which a site is driven, in its axes; "": the world
     unread: str = ""  # elements that are not stored, without which the force is unknown
 
 

@@ -31,21 +31,30 @@ class AttachedBuilder:
     """Base class of `ModelBuilder` for attached data."""
 
     def __init__(self) -> None:
-        self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self._keyframes: dict[str, tuple[Mapping[str, Any], ...]] = {}
         self._actuators: list[Actuator] = []
         self._geometries: list[Geometry] = []
         self._contact_pairs: list[ContactPair] = []
         self._tendons: dict[str, _Tendon] = {}
 
-    def add_keyframe(self, name: str, q: Mapping[str, Any], v: Mapping[str, Any] | None = None) -> Self:
-        """Add a named state: coordinates and velocities by joint.
+    def add_keyframe(
+        self,
+        name: str,
+        q: Mapping[str, Any],
+        v: Mapping[str, Any] | None = None,
+        *,
+        controls: Mapping[str, float] | None = None,
+        activations: Mapping[str, float] | None = None,
+    ) -> Self:
+        """Add a named state: coordinates and velocities by joint, controls and activations by actuator.
 
-        Joints that are not named are neutral and at rest. `build(start=name)` closes loops from there.
+        Joints that are not named are neutral and at rest; controls and activations that are not named are
+        zero. `build(start=name)` closes loops from there.
         """
         check_name("keyframe", name)
         if name in self._keyframes:
             raise ModelError(f"there is already a keyframe named {name!r}")
-        self._keyframes[name] = (dict(q), dict(v or {}))
+        self._keyframes[name] = tuple(dict(x or {}) for x in (q, v, controls, activations))
         return self
 
     def add_actuator(self, actuator: Actuator) -> Self:
@@ -217,7 +226,10 @@ class AttachedBuilder:
             shapes.append(replace(shape, body=body, place=place.then(shape.place)))
         return {
             "keyframes": Named(
-                {name: _keyframe(name, joints, *states) for name, states in self._keyframes.items()}
+                {
+                    name: _keyframe(name, joints, self._actuators, *states)
+                    for name, states in self._keyframes.items()
+                }
             ),
             "actuators": tuple(self._actuators),
             "geometries": tuple(shapes),
@@ -244,7 +256,13 @@ def _point(label: str, point: Any) -> tuple[str, tuple[float, ...]]:
 
 
 def _keyframe(
-    name: str, joints: Sequence[PlacedJoint], q: Mapping[str, Any], v: Mapping[str, Any]
+    name: str,
+    joints: Sequence[PlacedJoint],
+    actuators: Sequence[Actuator],
+    q: Mapping[str, Any],
+    v: Mapping[str, Any],
+    controls: Mapping[str, Any],
+    activations: Mapping[str, Any],
 ) -> Keyframe:
     joints_by_name = {joint.name: joint for joint in joints}
     at = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
@@ -259,4 +277,19 @@ def _keyframe(
             vector[part] = numbers(
                 label, [values] if np.ndim(values) == 0 else values, part.stop - part.start
             )
-    return Keyframe(frozen(at), frozen(speed))
+    of_actuators = (_by_actuator(name, actuators, values) for values in (controls, activations))
+    return Keyframe(frozen(at), frozen(speed), *of_actuators)
+
+
+def _by_actuator(
+    keyframe: str, actuators: Sequence[Actuator], values_by_actuator: Mapping[str, Any]
+) -> np.ndarray:
+    """Return one number for each actuator, zero if there is none."""
+    vector = np.zeros(len(actuators))
+    index = {actuator.name: k for k, actuator in enumerate(actuators)}
+    for actuator, value in values_by_actuator.items():
+        label = f"keyframe {keyframe!r}: actuator {actuator!r}"
+        if actuator not in index:
+            raise ModelError(f"{label}: expected the name of an actuator{did_you_mean(actuator, index)}")
+        (vector[index[actuator]],) = numbers(label, [value], 1)
+    return frozen(vector)

@@ -16,8 +16,8 @@ from linkwork.functions.caller import caller_stacklevel
 from linkwork.functions.contact import COEFFICIENTS
 from linkwork.mechanism import Actuator
 from linkwork.mechanism.actuator_laws import (
-    CLOSED_FORM,
     activation_at,
+    has_closed_form,
     has_dynamics,
     next_activation,
     unsupported_reason,
@@ -46,9 +46,9 @@ class Controls:
     Notes
     -----
     `lw.simulate` integrates activations as MuJoCo does: forces are then computed at the beginning of each
-    step and activations at its end. In a rollout controls are constant, and the activations of filters and
-    integrators are the exact functions of time that `activations_at` returns; with the dynamics "filter" they
-    differ from Euler's steps of `lw.simulate` by O(dt). Muscles with dynamics need `lw.simulate`.
+    step and activations at its end. In a rollout controls are constant, and activations are the exact
+    functions of time that `activations_at` returns; those of muscles and of the dynamics "filter" differ
+    from Euler's steps of `lw.simulate` by O(dt). Muscles with `tausmooth` need `lw.simulate`.
     """
 
     values: Any
@@ -58,11 +58,11 @@ class Controls:
     def arrays(self, model: Model) -> dict[str, tuple[Any, tuple[int, ...]]]:
         """Return the arrays by name, with the shape of one row."""
         selected = select_actuators(model, self.actuators)
-        slow = [repr(each.name) for each in selected if each.dynamics[0] not in CLOSED_FORM]
+        slow = [repr(each.name) for each in selected if not has_closed_form(each)]
         if slow:
             raise ModelError(
                 f"{join_names(slow)} of {printable(model.name)} {'have' if len(slow) > 1 else 'has'} "
-                "dynamics, which lw.simulate "
+                "dynamics with tausmooth, which lw.simulate "
                 "integrates and rollouts do not; choose others with lw.Controls(..., actuators=)"
             )
         if callable(self.values):
