@@ -261,6 +261,43 @@ def test_joints_of_loops_keep_their_limits(way: str, joint: str, embed: bool) ->
     assert lw.close_loops(model, end)[1] < 1e-8
 
 
+def wrist(limits: dict[str, tuple[float, float]], gear: str, offset: float) -> lw.Model:
+    """A balanced rotor on an arm, alone or geared to a second link; `offset` [m] unbalances it."""
+    builder = lw.ModelBuilder("wrist")
+    bodies = {
+        "arm": ("world", (0.0, 1.0, 0.0)),
+        "rotor": ("arm", (0.0, 0.0, 1.0)),
+        "link": ("arm", (0.0, 0.0, 1.0)),
+    }
+    for name, (parent, axis) in list(bodies.items())[: 3 if gear else 2]:
+        center = (offset if name == "rotor" else 0.1, 0.0, 0.0)
+        builder.add_body(name, mass=0.5, center=center, inertia=(0.01, 0.01, 0.02))
+        own = dict(zip(("lower", "upper"), limits.get(name, NONE)))
+        builder.add_joint(name, Revolute(axis), parent=parent, child=name, **own)
+    if gear:
+        builder.add_coupling("gear", {"link": 6.0, "rotor": -1.0}, offset=0.1, embed=gear == "embedded")
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    "gear, link",
+    [("", NONE), ("embedded", NONE), ("embedded", (-0.5, 0.05)), ("constrained", (-0.5, 0.5))],
+)
+def test_limits_of_balanced_bodies_act(gear: str, link: tuple[float, float]) -> None:
+    limits = {"rotor": (-2.0, 1.0), "link": link}
+    highest = 6.0 * 0.05 - 0.1 if gear and link == (-0.5, 0.05) else 1.0
+    paths = []
+    for offset in (0.0, 1e-7):  # a balanced body is lumped, another is not
+        model = wrist(limits, gear, offset)
+        q = lw.close_loops(model, model.neutral())[0]
+        v = {"arm": 0.5, "rotor": 6.0, "link": 1.0}
+        path = lw.rollout(model, q, [v[name] for name in model.v_names], dt=DT, steps=300)
+        assert path.status == lw.Status.OK
+        assert abs(path.q[:, 1].max() - highest) < 1e-6
+        paths.append(path.q)
+    assert np.abs(paths[0] - paths[1]).max() < 1e-4
+
+
 @pytest.mark.parametrize("embed", [True, False])
 def test_dry_friction_holds_a_loop(embed: bool) -> None:
     free = four_bar(embed, "rocker", NONE)

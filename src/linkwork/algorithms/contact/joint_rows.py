@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.compiler.ir.functions import sqrt, where
+from linkwork.compiler.ir.symbol import Symbol
 from linkwork.constraints import BodyKinematics, Rows
 from linkwork.joints import Joint
-from linkwork.mechanism import PlacedJoint, SpatialTendon
+from linkwork.mechanism import Coupling, PlacedJoint, SpatialTendon
 from linkwork.model import Model
 from linkwork.sko.body_loads import BodyLoads
 from linkwork.sko.prepare.rotors import lumped
@@ -32,6 +33,8 @@ class CoordinateLimit:
 
     joint: PlacedJoint
     i: int
+    lower: float
+    upper: float
 
     @property
     def name(self) -> str:
@@ -39,7 +42,7 @@ class CoordinateLimit:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        return self.joint.lower[self.i], self.joint.upper[self.i]
+        return self.lower, self.upper
 
     def at(self, kinematics: BodyKinematics) -> Limited:
         q = kinematics.nodes.q[self.joint.q_slice]
@@ -134,18 +137,53 @@ Friction = JointFriction | TendonFriction
 def limited(model: Model) -> list[Limit]:
     """Return the limits of a model.
 
-    Those of rotors are left out: their links have limits.
+    The limits of a rotor that a gear couples to one joint are limits of that joint. Other rotors have their
+    own: the last link of an arm is a rotor too, if it is balanced about its axis.
     """
-    rotors = {k for k, each in enumerate(lumped(model.nominal)) if each.rotor}
-    joints = [joint for joint in model.joints if joint.child not in rotors]
+    bounds = _bounds_by_coordinate(model)
     coordinates = [
-        CoordinateLimit(joint, i)
-        for joint in joints
+        CoordinateLimit(joint, i, *bounds[joint.child, i])
+        for joint in model.joints
         for i in range(joint.nq)
-        if joint.lower and (np.isfinite(joint.lower[i]) or np.isfinite(joint.upper[i]))
+        if np.isfinite(bounds[joint.child, i]).any()
     ]
-    angles = [AngleLimit(joint) for joint in joints if joint.max_angle < np.pi]
+    angles = [AngleLimit(joint) for joint in model.joints if joint.max_angle < np.pi]
     return [*coordinates, *angles, *(LengthLimit(tendon) for tendon in model.tendons if tendon.limited)]
+
+
+def _bounds_by_coordinate(model: Model) -> dict[tuple[int, int], tuple[float, float]]:
+    """Return the bounds of each coordinate of each joint; those of geared rotors are moved to their links."""
+    bounds = {
+        (joint.child, i): (joint.lower[i], joint.upper[i]) if joint.lower else (-np.inf, np.inf)
+        for joint in model.joints
+        for i in range(joint.nq)
+    }
+    for k, each in enumerate(lumped(model.nominal)):
+        gear = _driving_coordinate(model, k) if each.rotor else None
+        if gear is None:
+            continue
+        link, ratio, offset = gear
+        ends = sorted((bound - offset) / ratio for bound in bounds[k, 0])
+        lower, upper = max(bounds[link][0], ends[0]), min(bounds[link][1], ends[1])
+        if lower <= upper:  # contradictory limits keep their rows, which report it
+            bounds[link] = lower, upper
+            bounds[k, 0] = -np.inf, np.inf
+    return bounds
+
+
+def _driving_coordinate(model: Model, rotor: int) -> tuple[tuple[int, int], float, float] | None:
+    """Return the coordinate to which a rotor is geared, ratio and offset: q = ratio · coordinate + offset.
+
+    None without such a coordinate, and where the ratio is an input.
+    """
+    for coupling in (*model.embedded, *model.constrained_loops):
+        if not isinstance(coupling, Coupling) or len(coupling.terms) != 2 or rotor not in coupling.bodies:
+            continue
+        if any(isinstance(c, Symbol) for c in coupling.coefficients):
+            continue
+        (link, i, c_link), (_, _, c) = sorted(coupling.terms, key=lambda term: term[0] == rotor)
+        return (link, i), -c_link / c, coupling.offset / c
+    return None
 
 
 def with_friction(model: Model) -> list[Friction]:
