@@ -16,12 +16,12 @@ from linkwork.joints import Prismatic, Revolute
 DT = 1e-3
 
 
-def slider(stiffness: float = 0.0, damping: float = 0.0) -> lw.Model:
+def slider(stiffness: float = 0.0, damping: float = 0.0, **limits: float) -> lw.Model:
     builder = lw.ModelBuilder("slider", gravity=(0.0, 0.0, 0.0)).add_body(
         "block", mass=1.0, inertia=(0.1, 0.1, 0.1)
     )
     joint: dict[str, Any] = {"parent": "world", "child": "block", "stiffness": stiffness, "damping": damping}
-    return builder.add_joint("rail", Prismatic((1.0, 0.0, 0.0)), **joint).build()
+    return builder.add_joint("rail", Prismatic((1.0, 0.0, 0.0)), **joint, **limits).build()
 
 
 def gained(q: Any, v: Any, t: Any, inputs: Any) -> Any:
@@ -68,6 +68,21 @@ def test_springs_that_did_not_leave_the_finite_numbers_yet() -> None:
     assert fast.status == lw.Status.OK
     lost = lw.rollout(slider(), [1.0], [0.0], [1e200], dt=DT, steps=2)
     assert lost.status == lw.Status.NOT_FINITE
+
+
+@pytest.mark.parametrize("kd", [1.5e3, 2.5e3])
+def test_limits_do_not_hide_unstable_steps(kd: float) -> None:
+    """Steps that grow are stopped by both limits in turn, at 1 m in 1 ms."""
+    expected = lw.Status.STIFF if kd > 2e3 else lw.Status.OK
+    damped = slider(damping=kd, lower=-0.5, upper=0.5)
+    plain = slider(lower=-0.5, upper=0.5)
+    how: dict[str, Any] = {"dt": DT, "steps": 200}
+    assert lw.rollout(damped, [0.1], [0.5], **how).status == expected
+    assert lw.rollout(damped, [0.1], [0.5], lambda q, v, t: 0.0 * v, **how).status == expected
+    assert lw.rollout(plain, [0.1], [0.5], lw.PD(0.0, kd, [0.0]), **how).status == expected
+    assert lw.simulate(damped, [0.1], [0.5], 0.2, dt=DT).status == expected
+    end = lw.rollout(damped, [0.1], [0.5], **how, integrator="linearly_implicit_euler")
+    assert end.status == lw.Status.OK and abs(end.v[-1, 0]) < 1e-6
 
 
 def test_rows_are_told_apart() -> None:

@@ -12,7 +12,7 @@ from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.conditioning import KINDS, loop_conditioning
 from linkwork.functions.engine.call_arguments import on_host
 from linkwork.functions.states import integrate, spanning_velocity
-from linkwork.model import Model
+from linkwork.model import Model, cached_on_model
 from linkwork.simulation.adaptive import Adaptive
 from linkwork.simulation.charts import SINGULAR_TOL, Charts
 from linkwork.simulation.closedness import open_rows
@@ -29,6 +29,7 @@ LOOKAHEAD_STEPS = 3.0  # steps at constant velocity within which a singular stat
 MIN_DROP_FACTOR = 3.0
 DEAD_POINT_CONDITIONING = 1e-2  # of constrained loops, below which they explain a stop
 MAX_REGULAR_SPEED = 1e4  # [rad, m, rad/s or m/s] beyond which the stability of steps is checked
+MAX_RANGE_FRACTION = 0.1  # of the range of a limited joint, moved in one step, with the same consequence
 MAX_NUMBER = 1e100  # larger numbers count as infinite
 # fraction of the conditioning of a mechanism that remains if only coordinates become singular
 REGULAR_FRACTION = 0.25
@@ -130,12 +131,16 @@ def classify_runaway(
     `start` are first postures, (rows, nq), `end` the last states. Rows in which a step was `divided`,
     (rows,), are evaluated, too.
     """
+    limits = MAX_REGULAR_SPEED if isinstance(model, Tree) else _regular_speeds(model, dt)
     with np.errstate(invalid="ignore"):
-        if divided is None and all(np.abs(x).max(initial=0.0) <= MAX_REGULAR_SPEED for x in end):
+        if divided is None and all(
+            (np.abs(x) <= limit).all() for x, limit in zip(end, (MAX_REGULAR_SPEED, limits))
+        ):
             return status  # no row is fast, and none is NaN
         size = np.fmax(np.abs(end[0]).max(axis=1, initial=0.0), np.abs(end[1]).max(axis=1, initial=0.0))
+        bounced = (np.abs(end[1]) > limits).any(axis=1)
     fast = has_status(status, CONTINUING_STATUSES) & (
-        (size > MAX_REGULAR_SPEED) | (False if divided is None else divided)
+        (size > MAX_REGULAR_SPEED) | bounced | (False if divided is None else divided)
     )
     if not fast.any():
         return status
@@ -143,6 +148,27 @@ def classify_runaway(
     if not isinstance(model, Tree):
         blown = classify_stiff(model, blown, fast, (start,), parameters, dt, integrator, feedback)
     return np.where(fast & (blown != int(Status.STIFF)) & ~(size > MAX_NUMBER), status, blown)
+
+
+def _regular_speeds(model: Model, dt: float) -> np.ndarray:
+    """Return the speeds beyond which the stability of steps is checked, (nv,).
+
+    Limits stop unstable steps from growing: the joint then moves from one limit to the other in each step.
+    """
+    return np.minimum(MAX_REGULAR_SPEED, MAX_RANGE_FRACTION / dt * _ranges(model))
+
+
+@cached_on_model
+def _ranges(model: Model) -> np.ndarray:
+    """Return the range of each independent velocity's coordinate between its limits, (nv,)."""
+    ranges = {
+        name: high - low
+        for joint in model.joints
+        if joint.nq == joint.nv
+        for name, low, high in zip(joint.v_names, joint.lower, joint.upper)
+        if high > low
+    }
+    return np.array([ranges.get(name, np.inf) for name in model.v_names])
 
 
 def classify_open(
