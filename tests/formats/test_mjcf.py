@@ -191,7 +191,7 @@ def test_keyframes_have_controls_and_activations() -> None:
         again_key = again.keyframes["home"]
         assert again_key.controls.tolist() == [1.0, -2.0, 0.5] and again_key.activations[1] == 0.25
     text = lw.export_urdf(model).replace('name="slow" control=', 'name="slwo" control=')
-    with pytest.raises(ModelError, match="actuator 'slwo': .* did you mean 'slow'"):
+    with pytest.raises(ModelError, match="actuator 'slwo': .*did you mean 'slow'"):
         lw.load(text)
 
 
