@@ -44,6 +44,9 @@ MAX_PASSES = 8  # solutions of a step until gaps at its end have their expected 
 GAP_TOL = 2e-5  # [m] accepted error of gaps at the end of a step
 SPLIT_DEPTH = 5e-5  # [m] inaccurate steps that end deeper are divided, see `division`
 MAX_DEPTH = 1e-4  # [m] inaccurate steps that end deeper are marked as not converged
+FULL_DEPTH = 0.95 * MAX_DEPTH  # [m] near it accepted errors of gaps are smaller, see `_accepted_error`
+LEAST_GAP_TOL = 1e-3 * GAP_TOL  # [m] accepted there
+ERROR_PER_DISTANCE = 0.4  # accepted error by the distance from that depth
 ENERGY_GAIN_TOL = 1e-9  # energy gain by rounding, relative to the work of impulses
 ENERGY_GAIN_PENALTY = 1e6  # [m] added to the depth of steps that gain energy, to prefer all others
 
@@ -130,8 +133,12 @@ def stepped(
             gaps, expected, aims = (
                 least_by_pair(at.pairs, x) for x in ([each.gap for each in points], at.expected(u), at.aims())
             )
-            for gap, required, aim in zip(gaps, expected, aims):
-                missed_here = where(gap - required < -GAP_TOL, aim - gap, 0.0)
+            before = least_by_pair(at.pairs, at.begun.gaps)
+            for gap_before, gap, required, aim in zip(before, gaps, expected, aims):
+                accepted = _accepted_error(gap_before, gap)
+                # an error counts by how far it is beyond the accepted one, plus what is accepted elsewhere
+                excess = aim - gap + (GAP_TOL - accepted)
+                missed_here = where(gap - required < -accepted, excess, 0.0)
                 deep = maximum(missed_here, deep)
                 sunk = maximum(where((missed_here > GAP_TOL) & (gap < -SPLIT_DEPTH), missed_here, 0.0), sunk)
                 fails = maximum(where((missed_here > GAP_TOL) & (gap < -MAX_DEPTH), 1.0, 0.0), fails)
@@ -173,6 +180,16 @@ def stepped(
     end = guarded(model, contacts, at.begun, (q1, v1), u, at.pushes(lam), at.works(lam, u))
     residual, converged, bounce, sunk = measures
     return Stepped(q1, end, u, Solution(lam, residual, iterations, converged, bounce), curved, sunk)
+
+
+def _accepted_error(before: Any, gap: Any) -> Any:
+    """Return the accepted error of a gap at the end of a step [m], from the least gap of its pair before.
+
+    It falls to nearly zero at `FULL_DEPTH`: errors of many steps cannot add up to more. Bodies that are
+    deeper already are lifted.
+    """
+    near_bound = maximum(ERROR_PER_DISTANCE * (gap + FULL_DEPTH), LEAST_GAP_TOL)
+    return where(before > -MAX_DEPTH, minimum(near_bound, GAP_TOL), GAP_TOL)
 
 
 class StepSetup(NamedTuple):
