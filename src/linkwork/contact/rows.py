@@ -27,11 +27,17 @@ def contact_rows(kinematics: BodyKinematics, candidate: Candidate, touch: Contac
         if body == GROUND:
             continue
         node = kinematics.nodes.node_of(body)
-        linear = np.concatenate([moment(at, axes), axes], axis=1)
-        angular = np.concatenate([axes, np.zeros((3, 3))], axis=1)
-        K = np.concatenate([linear, angular])[: candidate.dimension]
-        result.append((node, node.blocks[body], sign * K))
+        result.append((node, node.blocks[body], sign * rows_at(at, axes, candidate.dimension)))
     return Rows(result, (), np.zeros(candidate.dimension, dtype=object))
+
+
+def rows_at(at: np.ndarray, axes: np.ndarray, dimension: int) -> np.ndarray:
+    """Return the rows of a point of a body by the body's angular velocity and the velocity of its origin,
+    (dimension, 6).
+    """
+    linear = np.concatenate([moment(at, axes), axes], axis=1)
+    angular = np.concatenate([axes, np.zeros((3, 3))], axis=1)
+    return np.concatenate([linear, angular])[:dimension]
 
 
 def row_names(candidate: Candidate) -> tuple[str, ...]:

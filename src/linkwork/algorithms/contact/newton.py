@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.contact.carried import Carried
+from linkwork.algorithms.contact.carried import Carried, by_pair
 from linkwork.algorithms.contact.laws import Block, Interval
 from linkwork.algorithms.contact.newton_branches import Branch, NewtonOptions, branches
 from linkwork.algorithms.contact.pivoting import Pivoted, pivoted
@@ -69,6 +69,12 @@ class ProblemRows:
         self.blocks = [[block for block in blocks if block.rows[0] in group] for group in self.groups]
         self.columns = [carried.columns(group) for group in self.groups]
         self.all = list(zip(self.groups, self.blocks, self.columns))
+        self.relative = [relative for _, relative in carried.reaches()]
+        self.parts = [
+            self.T[np.ix_(group, at)] if relative is None else -self.T[np.ix_(group, relative.other)]
+            for group, at, relative in zip(self.groups, self.columns, self.relative)
+        ]
+        self.pairs = by_pair(self.relative)
         self.B = carried.B
         self.carried = carried
 
@@ -80,15 +86,18 @@ class ProblemRows:
         """Return T V, or T B V."""
         V = V if self.B is None else self.B @ V
         result: Any = np.zeros(len(self.g), dtype=object)
-        for group, _, at in self.all:
-            result[group] = self.T[np.ix_(group, at)] @ V[at]
+        for group, T, at, relative in zip(self.groups, self.parts, self.columns, self.relative):
+            result[group] = T @ (V[at] if relative is None else relative.of(V))
         return result
 
     def forces(self, lam: np.ndarray) -> np.ndarray:
         """Return Tᵀ λ, or Bᵀ Tᵀ λ."""
         result: Any = np.zeros(self.T.shape[1], dtype=object)
-        for group, _, at in self.all:
-            result[at] = result[at] + self.T[np.ix_(group, at)].T @ lam[group]
+        for group, T, at, relative in zip(self.groups, self.parts, self.columns, self.relative):
+            if relative is None:
+                result[at] = result[at] + T.T @ lam[group]
+        for pair, contacts in self.pairs:
+            pair.add_force(result, sum(self.parts[k].T @ lam[self.groups[k]] for k in contacts))
         return result if self.B is None else self.B.T @ result
 
     def branches(self, w: np.ndarray, impulse: np.ndarray, how: NewtonOptions) -> list[Branch]:
@@ -100,12 +109,21 @@ class ProblemRows:
 
     def assembled(self, impulse: np.ndarray, selected: Sequence[Branch]) -> tuple[np.ndarray, np.ndarray]:
         """Return Tᵀ p of some branches, and the forces on bodies lost by their motion."""
+        pressed = np.array(impulse, dtype=object)
         lost: dict[tuple[int, ...], Any] = {}  # by the motions that contacts have in common
-        f: Any = np.zeros(self.T.shape[1], dtype=object)
-        for (group, _, at), branch in zip(self.all, selected):
-            T = self.T[np.ix_(group, at)]
-            f[at] = f[at] + T.T @ (impulse[group] + np.array(branch.c, dtype=object))
-            lost[tuple(at)] = lost.get(tuple(at), 0.0) + T.T @ (branch.B @ T)
+        parts = []
+        for group, T, at, relative, branch in zip(
+            self.groups, self.parts, self.columns, self.relative, selected
+        ):
+            pressed[group] = impulse[group] + np.array(branch.c, dtype=object)
+            parts.append(T.T @ (branch.B @ T))
+            if relative is None:
+                lost[tuple(at)] = lost.get(tuple(at), 0.0) + parts[-1]
+        for pair, contacts in self.pairs:
+            at = [*pair.first, *pair.other]
+            both: Any = np.zeros((12, 12), dtype=object)
+            pair.within(at).add_matrix(both, sum(parts[k] for k in contacts))
+            lost[tuple(at)] = both
         S: Any = np.zeros(self.C.shape, dtype=object)
         for motions, part in lost.items():
             used = list(motions)
@@ -113,7 +131,7 @@ class ProblemRows:
                 used, B = self.carried.joints(motions)
                 part = B.T @ (part @ B)
             S[np.ix_(used, used)] = S[np.ix_(used, used)] + part
-        return f if self.B is None else self.B.T @ f, S
+        return self.forces(pressed), S
 
     def after(
         self, impulse: np.ndarray, selected_branches: Sequence[Branch], change: np.ndarray

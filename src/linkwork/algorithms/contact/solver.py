@@ -232,7 +232,7 @@ def _plain(x: Any) -> Any:
 def violation(problem: Problem, lam: np.ndarray) -> Any:
     """Return the largest violation of any law [m/s or rad/s]; infinite for impulses that are not finite."""
     G, g, blocks, carried, _ = problem
-    w = g + (G @ lam if carried is None else carried.T @ carried.motion(lam) + carried.soft * lam)
+    w = g + (G @ lam if carried is None else carried.of_rows(carried.motion(lam)) + carried.soft * lam)
     result: Any = 0.0
     for block in blocks:
         rows = list(block.rows)

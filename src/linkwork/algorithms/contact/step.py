@@ -293,7 +293,7 @@ class Step:
         self.pairs = pairs_of(candidates)
         self.begun = _begun(model, contacts, nodes, (q, v, tau, dt, f_ext), rows, self.laws)
         loops = [constraint.equations(model, kinematics) for constraint in loop_constraints(model)]
-        self.bodies = None if differentiable else on_bodies(nodes, rows)
+        self.bodies = None if differentiable else on_bodies(kinematics, rows, candidates)
         moving = rows if self.bodies is None else self.bodies.moving
         held = ConstraintRows.of(nodes, [*moving, *loops])
         self.size = sum(len(each.k) for each in moving)
@@ -331,7 +331,11 @@ class Step:
             problem = Problem(G + np.diag(soft) if self.size else G, g, blocks, bounce=bounce)
         else:
             problem = Problem(
-                np.zeros((0, 0)), g, blocks, Carried(bodies.T, G, soft, bodies.groups, bodies.B), bounce
+                np.zeros((0, 0)),
+                g,
+                blocks,
+                Carried(bodies.T, G, soft, bodies.groups, bodies.B, bodies.relative),
+                bounce,
             )
         how = self.contacts
         solution = solve(problem, start, how.iterations, how.tolerance, implicit=self.differentiable)
