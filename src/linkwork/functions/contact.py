@@ -12,6 +12,7 @@ from linkwork.algorithms.contact import rows as contact_rows
 from linkwork.algorithms.contact.division import divided
 from linkwork.algorithms.contact.free_flight import moved_straight
 from linkwork.algorithms.contact.rows import NONE_GIVEN, Coefficients
+from linkwork.algorithms.contact.step import StepInput
 from linkwork.algorithms.joint_step import with_joint_impulses
 from linkwork.compiler.ir.functions import where
 from linkwork.compiler.runtime.arguments import is_on_gpu
@@ -315,20 +316,12 @@ def step(
         motion, after = moved_straight(model, dt * u, u)
         return integrate(model, q, motion), after
 
-    result = divided(
-        model,
-        active_contacts,
-        q,
-        v,
-        tau,
-        dt,
-        f_ext,
-        initial,
-        method,
-        arrive,
+    step_input = StepInput(
+        *(model, active_contacts, q, v, tau, dt, f_ext, initial, method, arrive),
         coefficients,
-        differentiable=differentiable,
+        differentiable,
     )
+    result = divided(step_input)
     if not details:
         return result.q, result.v
     impulses, residual, iterations, converged = result.solution[:4]

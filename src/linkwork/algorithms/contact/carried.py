@@ -49,14 +49,13 @@ class RelativeMotion(NamedTuple):
         """Add the forces on both bodies that their motions cause to those of all; K, (6, 6), is that matrix
         for this motion.
         """
-        first, other = self.first, self.other
         by_first = np.array([self._at_first(row) for row in K], dtype=object)  # K X
-        pairs = ((other, other, K), (other, first, -by_first))
-        pairs += (
-            (first, other, -self._columns_at_first(K)),
-            (first, first, self._columns_at_first(by_first)),
-        )
-        for rows, columns, part in pairs:
+        for rows, columns, part in (
+            (self.other, self.other, K),
+            (self.other, self.first, -by_first),
+            (self.first, self.other, -self._columns_at_first(K)),
+            (self.first, self.first, self._columns_at_first(by_first)),
+        ):
             at = np.ix_(rows, columns)
             total[at] = total[at] + part
 

@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.contact.rows import NONE_GIVEN, Coefficients
+from linkwork.algorithms.contact.passes import Stepped, stepped
 from linkwork.algorithms.contact.solver import Solution
-from linkwork.algorithms.contact.step import Arrive, Stepped, stepped
+from linkwork.algorithms.contact.step import StepInput
 from linkwork.compiler.ir.functions import loop, maximum, minimum, where
-from linkwork.contact import Contacts
-from linkwork.model import Model
 
 PARTS = 64  # into which a step is divided at most
 MIN_PART_DEPTH_RATIO = 0.5  # the part of the depth of a whole step that the shortest part of it may have
@@ -52,69 +50,36 @@ class _Progress(NamedTuple):
         return _Progress(*(state[end - len(each) : end] for end, each in zip(ends, self)))
 
 
-def divided(
-    model: Model,
-    contacts: Contacts,
-    q: Any,
-    v: Any,
-    tau: Any,
-    dt: Any,
-    f_ext: Any,
-    start: Any,
-    method: str,
-    arrive: Arrive,
-    coefficients: Coefficients = NONE_GIVEN,
-    *,
-    differentiable: bool = False,
-) -> Stepped:
-    """Return the state after a step of dt as by `stepped`, or after up to `PARTS` parts of it where that ends
-    too deep.
+def divided(step: StepInput) -> Stepped:
+    """Return the state after a step as by `stepped`, or after up to `PARTS` parts of it where that ends too
+    deep.
 
     Impulses of a divided step are sums over its parts; u is the velocity of the last one, and `curved` zero.
     Where the shortest part is not much better than the whole step, that one counts: bodies that are found
     deep in others, such as behind a ridge of the ground, are then lifted slowly. Steps that are
     `differentiable`, and those with compliant contacts, are not divided.
     """
-    if differentiable or np.isfinite(contacts.stiffness) or not contacts.candidates(model):
-        return stepped(
-            model,
-            contacts,
-            q,
-            v,
-            tau,
-            dt,
-            f_ext,
-            start,
-            method,
-            arrive,
-            coefficients,
-            differentiable=differentiable,
-        )
-    none = np.zeros(len(start))
-    counts = np.array([PARTS, PARTS, dt], dtype=object)
-    first = _Progress(
-        q, v, start, none, v, counts, np.array([0.0, 0.0, 1.0, 1.0]), q, v, none, v, np.zeros(4)
-    )
+    candidates = step.contacts.candidates(step.model)
+    if step.differentiable or np.isfinite(step.contacts.stiffness) or not candidates:
+        return stepped(step)
+    none = np.zeros(len(step.start))
+    counts = np.array([PARTS, PARTS, step.dt], dtype=object)
+    report = np.array([0.0, 0.0, 1.0, 1.0])
+    whole = (step.q, step.v, none, step.v, np.zeros(4))
+    first = _Progress(step.q, step.v, step.start, none, step.v, counts, report, *whole)
 
     def further(state: np.ndarray) -> tuple[np.ndarray, Any]:
         """Return one more part; where it ends too deep, the state before it, and half of its length."""
         at = first.unflat(state)
         _, parts, h = at.counts
         share = parts * (1.0 / PARTS)
-        end = stepped(
-            model, contacts, at.q, at.v, tau, h, f_ext, at.start, method, arrive, coefficients, share=share
-        )
+        end = stepped(step._replace(q=at.q, v=at.v, dt=h, start=at.start), share=share)
         after = _after(at, end)
         return after.flat(), after.counts[0] > 0.5
 
     last = first.unflat(loop(further, first.flat(), limit=2 * PARTS))
-    return Stepped(
-        last.q,
-        last.v,
-        last.u,
-        Solution(last.impulses, *last.report),
-        np.zeros(len(contacts.candidates(model))),
-    )
+    solution = Solution(last.impulses, *last.report)
+    return Stepped(last.q, last.v, last.u, solution, np.zeros(len(candidates)))
 
 
 def _after(at: _Progress, end: Stepped) -> _Progress:

@@ -1,5 +1,5 @@
-"""One step with contact at the velocity level: v' = v + dt a + M⁻¹ Jᵀ λ, with impulses λ that satisfy the
-laws of all rows.
+"""The contact problem of one step at the velocity level: v' = v + dt a + M⁻¹ Jᵀ λ, with impulses λ that
+satisfy the laws of all rows.
 
 G = J M⁻¹ Jᵀ, the Delassus matrix, and the free velocity share a factor of the mass matrix, or sweeps
 (Constrained Sec. VI). Constrained loops are rows that must not move; they are eliminated before the contact
@@ -16,14 +16,13 @@ import numpy as np
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact.carried import Carried
 from linkwork.algorithms.contact.delassus_factors import DelassusByMassMatrix, DelassusBySweeps, without_loops
-from linkwork.algorithms.contact.end_gaps import least_by_pair, missed_gaps, pairs_of
+from linkwork.algorithms.contact.end_gaps import pairs_of
 from linkwork.algorithms.contact.energy import (
     StepStart,
     account,
     guarded_mechanisms,
     ledgers,
     settled,
-    weight,
 )
 from linkwork.algorithms.contact.free_flight import turning_axes
 from linkwork.algorithms.contact.joint_rows import held_bodies
@@ -32,7 +31,7 @@ from linkwork.algorithms.contact.rows import NONE_GIVEN, START_DEPTH, Coefficien
 from linkwork.algorithms.contact.solver import Bounce, Problem, Solution, solve
 from linkwork.algorithms.newton import tolerance
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
-from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, where
+from linkwork.compiler.ir.functions import absolute, maximum, minimum, where
 from linkwork.constraints import BodyKinematics, Rows, loop_constraints
 from linkwork.contact import Contacts, JointLaws
 from linkwork.model import GROUND, Model
@@ -40,34 +39,31 @@ from linkwork.sko.prepare.rotors import lumped
 from linkwork.sko.prepare.trees import hinge_tree
 from linkwork.sko.tree import ModelTree
 
-MAX_PASSES = 8  # solutions of a step until gaps at its end have their expected values
-GAP_TOL = 2e-5  # [m] accepted error of gaps at the end of a step
-SPLIT_DEPTH = 5e-5  # [m] inaccurate steps that end deeper are divided, see `division`
-MAX_DEPTH = 1e-4  # [m] inaccurate steps that end deeper are marked as not converged
-FULL_DEPTH = 0.95 * MAX_DEPTH  # [m] near it accepted errors of gaps are smaller, see `_accepted_error`
-LEAST_GAP_TOL = 1e-3 * GAP_TOL  # [m] accepted there
-ERROR_PER_DISTANCE = 0.4  # accepted error by the distance from that depth
 ENERGY_GAIN_TOL = 1e-9  # energy gain by rounding, relative to the work of impulses
-ENERGY_GAIN_PENALTY = 1e6  # [m] added to the depth of steps that gain energy, to prefer all others
 
 # q and v after a step, from q before it, its velocity in axes before it, and its length
 Arrive = Callable[[Any, np.ndarray, Any], tuple[np.ndarray, np.ndarray]]
 
 
-class Stepped(NamedTuple):
-    """The state after a step; `u` (nv,) is the velocity that led to q, in axes before the step (see
-    `moved_straight`).
+class StepInput(NamedTuple):
+    """A step to take: the mechanism, what may touch, the state, forces and the length dt [s].
 
-    `curved` (candidates,) is what the step added to gaps beside its length times u. `sunk` [m] is how much
-    deeper it ends than it should, where that is too much; otherwise zero.
+    `start`, (impulses,), are impulses to start with. `method` says how responses to impulses are computed: by
+    a factor of the mass matrix ("mass_matrix") or by sweeps.
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    u: np.ndarray
-    solution: Solution
-    curved: np.ndarray
-    sunk: Any = 0.0
+    model: Model
+    contacts: Contacts
+    q: Any
+    v: Any
+    tau: Any
+    dt: Any
+    f_ext: Any
+    start: Any
+    method: str
+    arrive: Arrive
+    coefficients: Coefficients = NONE_GIVEN
+    differentiable: bool = False
 
 
 def nodes_with_contact(
@@ -80,116 +76,6 @@ def nodes_with_contact(
     touching = {k for candidate in contacts.candidates(model) for k in candidate.bodies} | held_bodies(model)
     held = {k for constraint in loop_constraints(model) for k in constraint.bodies(model)}
     return hinge_tree(model, q, v, f_ext, all_bodies=bool(rotors & (touching | held)))
-
-
-def stepped(
-    model: Model,
-    contacts: Contacts,
-    q: Any,
-    v: Any,
-    tau: Any,
-    dt: Any,
-    f_ext: Any,
-    start: Any,
-    method: str,
-    arrive: Arrive,
-    coefficients: Coefficients = NONE_GIVEN,
-    *,
-    differentiable: bool = False,
-    share: Any = 1.0,
-) -> Stepped:
-    """Return the state after a step of dt, by a factor of the mass matrix ("mass_matrix") or by sweeps.
-
-    Rates of gaps are those at the beginning of the step. Where limbs whirl, gaps at its end differ from what
-    these say, so it is solved again with the difference, as often as one is too deep; the step that ends
-    least deep counts. `share`: the part of a whole step that this one is.
-    """
-    at = Step(model, contacts, q, v, tau, dt, f_ext, method, coefficients, differentiable=differentiable)
-    gaps = at.begun.gaps
-    sizes = [len(start), len(gaps), model.nv, model.nq, model.nv, 4, 1, len(gaps), 2]
-    places = [slice(stop - n, stop) for n, stop in zip(sizes, np.cumsum(sizes))]
-    again = len(gaps) > 0 and not np.isfinite(contacts.stiffness) and not differentiable
-    lifted = GAP_TOL * weight(model) * share
-    undone = at.slowly_undone() if again else []
-
-    def once(state: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Solve once more, dropping what led deeper than the best so far; half of the way to it is tried
-        next.
-        """
-        lam, retained, *_, (least,), curved, (resting, iterations) = (state[place] for place in places)
-        rested = np.array([x + resting * y for x, y in zip(curved, undone)]) if again else curved
-        u, solution = at.solved(lam, rested)
-        q1, v1 = arrive(q, u, dt)
-        deep: Any = 0.0
-        sunk: Any = 0.0
-        fails: Any = 0.0
-        residual = solution.residual
-        converged = solution.converged
-        tried: Any = curved
-        if again:
-            kinematics = BodyKinematics(nodes_with_contact(model, contacts, q1, None))
-            points = [candidate.touch(kinematics) for candidate in contacts.candidates(model)]
-            missed = missed_gaps(at.pairs, at.touches, points, at.expected(u))
-            gaps, expected, aims = (
-                least_by_pair(at.pairs, x) for x in ([each.gap for each in points], at.expected(u), at.aims())
-            )
-            before = least_by_pair(at.pairs, at.begun.gaps)
-            for gap_before, gap, required, aim in zip(before, gaps, expected, aims):
-                accepted = _accepted_error(gap_before, gap)
-                # an error counts by how far it is beyond the accepted one, plus what is accepted elsewhere
-                excess = aim - gap + (GAP_TOL - accepted)
-                missed_here = where(gap - required < -accepted, excess, 0.0)
-                deep = maximum(missed_here, deep)
-                sunk = maximum(where((missed_here > GAP_TOL) & (gap < -SPLIT_DEPTH), missed_here, 0.0), sunk)
-                fails = maximum(where((missed_here > GAP_TOL) & (gap < -MAX_DEPTH), 1.0, 0.0), fails)
-            # that counts in the last pass only
-            residual = where(fails > 0.5, maximum(deep / dt, residual), residual)
-            converged = where(fails > 0.5, 0.0, converged)
-        report = (residual, converged, solution.part, sunk)
-        result = np.array(
-            [x for part in (solution.impulses, curved, u, q1, v1, report, [deep]) for x in part], dtype=object
-        )
-        if again:
-            # what gives bodies more energy than they had is dropped, and less of penetrations is undone
-            gain = at.gain(solution.impulses, u) - at.rounding(solution.impulses, u)
-            paid = gain <= lifted
-            gain = gain - START_DEPTH * weight(model)
-            undone_work = sum(solution.impulses[i] * x for i, x in zip(at.begun.normals, undone)) * (1.0 / dt)
-            undone_work = (1.0 - resting) * undone_work
-            lifts = where((gain > 0.0) & (undone_work > 0.0), 1.0, 0.0)
-            result[-1] = deep + ENERGY_GAIN_PENALTY * lifts
-            better = ((result[-1] < least) & (paid | (least >= ENERGY_GAIN_PENALTY))) | (least == np.inf)
-            halved = [where(better, miss, 0.5 * (x + y)) for miss, x, y in zip(missed, curved, retained)]
-            tried = [where(lifts > 0.5, x, y) for x, y in zip(curved, halved)]
-            less = (
-                0.99
-                * maximum(undone_work - gain, 0.0)
-                / where(undone_work + gain > 0.0, undone_work + gain, 1.0)
-            )
-            rests = 1.0 - (1.0 - resting) * where(less > 0.05, less, 0.0)
-            resting = where(lifts > 0.5, rests, resting)
-            result = where(better, result, state[: len(result)])
-        counts = [resting, iterations + solution.iterations]
-        return np.array([*result, *tried, *counts], dtype=object), result[-1] > GAP_TOL
-
-    first = np.zeros(sum(sizes), dtype=object)
-    first[places[0]] = start
-    first[places[6]] = np.inf
-    last = loop(once, first, limit=MAX_PASSES) if again else once(first)[0]
-    lam, curved, u, q1, v1, measures, *_, (_, iterations) = (last[place] for place in places)
-    end = guarded(model, contacts, at.begun, (q1, v1), u, at.pushes(lam), at.works(lam, u))
-    residual, converged, bounce, sunk = measures
-    return Stepped(q1, end, u, Solution(lam, residual, iterations, converged, bounce), curved, sunk)
-
-
-def _accepted_error(before: Any, gap: Any) -> Any:
-    """Return the accepted error of a gap at the end of a step [m], from the least gap of its pair before.
-
-    It falls to nearly zero at `FULL_DEPTH`: errors of many steps cannot add up to more. Bodies that are
-    deeper already are lifted.
-    """
-    near_bound = maximum(ERROR_PER_DISTANCE * (gap + FULL_DEPTH), LEAST_GAP_TOL)
-    return where(before > -MAX_DEPTH, minimum(near_bound, GAP_TOL), GAP_TOL)
 
 
 class StepSetup(NamedTuple):

@@ -24,9 +24,10 @@ from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
 from linkwork.algorithms.contact.delassus_factors import DEPENDENT_ROW_TOL
 from linkwork.algorithms.contact.free_flight import turning_axes
 from linkwork.algorithms.contact.laws import Block, Linear
+from linkwork.algorithms.contact.passes import stepped
 from linkwork.algorithms.contact.rows import Coefficients, all_rows, laws_of
 from linkwork.algorithms.contact.solver import Problem, inverse_of, proximal, residual_of
-from linkwork.algorithms.contact.step import Arrive, begun_at, guarded, nodes_with_contact, stepped
+from linkwork.algorithms.contact.step import Arrive, StepInput, begun_at, guarded, nodes_with_contact
 from linkwork.algorithms.tree.forward_dynamics import factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.inverse_dynamics_derivatives import Differentiate
@@ -56,7 +57,7 @@ class StepSolution:
         self.contacts = contacts
         f_ext = arrays.get("f_ext")
         coefficients = _coefficients(arrays)
-        end = stepped(model, contacts, q, v, tau, dt, f_ext, start, method, arrive, coefficients)
+        end = stepped(StepInput(model, contacts, q, v, tau, dt, f_ext, start, method, arrive, coefficients))
         self.u = end.u
         self.curved = end.curved
         self.lam = end.solution.impulses
