@@ -109,6 +109,8 @@ MISTAKES = [
     ("count = 2", "counts = 2"),
     ("[rollout]", "[rollouts]"),
     ('all = "success_rate"', "all = 3"),
+    ("uniform = [-1.0, 1.0]", 'uniform = "wide"'),
+    *((f"[{name}]", f"[[{name}]]") for name in ("vary", "rollout", "outputs", "reductions")),
 ]
 
 
@@ -142,8 +144,9 @@ def test_the_command_runs_continues_and_shows(tmp_path: Path, capsys: pytest.Cap
     assert (
         main(["study", "run", str(tmp_path / "none.py")]) == 3 and "file not found" in capsys.readouterr().err
     )
-    nothing = written(tmp_path, "x = 1", "nothing.py")
-    assert main(["study", "run", str(nothing)]) == 3 and "variable `study`" in capsys.readouterr().err
+    for text, message in (("x = 1", "variable `study`"), ("1 / 0", "nothing.py: ZeroDivisionError")):
+        nothing = written(tmp_path, text, "nothing.py")
+        assert main(["study", "run", str(nothing)]) == 3 and message in capsys.readouterr().err
 
 
 def test_pictures_and_films_are_written(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import linkwork as lw
 from linkwork import studies
 from linkwork.studies.accumulate import BLOCK, MergeTree, block_size, sum_blocks, tree_nodes
 from linkwork.studies.encoding import decode_nodes, encode_nodes
+from linkwork.studies.reductions.ordered import _bucket_of, _middle_of
 from linkwork.studies.rows import Rows, summarize
 
 SAMPLES = 9000
@@ -149,6 +150,9 @@ def test_quantiles_are_those_of_numpy() -> None:
         sketch, _ = reduced(studies.Quantiles("x", p, relative_error=error), 1)
         assert (np.abs(sketch.values - expected) <= error * np.abs(expected)).all()
         assert sketch.count == len(x)
+    largest = np.finfo(float).max
+    bits = studies.Quantiles("x").bucket_bits
+    assert abs(_middle_of(_bucket_of(np.array([largest]), bits), bits)[0] / largest - 1.0) <= 1e-3
 
 
 def test_extremes_name_their_samples() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import linkwork
 from linkwork import studies
-from linkwork.errors import StudyError
+from linkwork.errors import LinkworkError, StudyError
 from linkwork.functions.engine.model_function import ModelFunction
 
 SAMPLERS = {
@@ -40,7 +40,12 @@ def load_study_file(path: str | os.PathLike[str]) -> studies.Study:
             raise StudyError(f"study: {file}: {str(error).removeprefix('study: ')}") from None
     if file.suffix != ".py":
         raise StudyError(f"study: {file}: expected a file .py or .toml")
-    result = runpy.run_path(str(file), run_name="linkwork_study").get("study")
+    try:
+        result = runpy.run_path(str(file), run_name="linkwork_study").get("study")
+    except LinkworkError:
+        raise
+    except Exception as error:
+        raise StudyError(f"study: {file}: {type(error).__name__}: {error}") from error
     if not isinstance(result, studies.Study):
         raise StudyError(
             f"study: {file}: expected a variable `study` that is a lw.Study, got {type(result).__name__}"
@@ -58,15 +63,21 @@ def study_from_table(content: Mapping[str, Any], folder: Path) -> studies.Study:
         raise StudyError("study: expected model, and either [rollout] or [function]")
     names = content["model"] if isinstance(content["model"], list) else [content["model"]]
     models = [_model(name, folder) for name in names]
-    outputs = {name: _output(name, definition) for name, definition in content.get("outputs", {}).items()}
-    reductions = {
-        name: _reduction(name, definition) for name, definition in content.get("reductions", {}).items()
-    }
+    outputs = {name: _output(name, each) for name, each in _table(content, "outputs").items()}
+    reductions = {name: _reduction(name, each) for name, each in _table(content, "reductions").items()}
     options = {name: content[name] for name in STUDY_KEYS if name in content}
     model = models[0] if len(models) == 1 else models
     return studies.Study(
         model, _sampler(content), _task(content), outputs=outputs, reductions=reductions, **options
     )
+
+
+def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return a table of a file, empty where the file has none."""
+    table = content.get(key, {})
+    if not isinstance(table, Mapping):
+        raise StudyError(f"study: {key}: expected a table [{key}], got {table!r}")
+    return dict(table)
 
 
 def _model(name: Any, folder: Path) -> Any:
@@ -78,12 +89,12 @@ def _model(name: Any, folder: Path) -> Any:
 
 
 def _sampler(content: Mapping[str, Any]) -> studies.Sampler:
-    options = dict(content.get("sampler", {"kind": "random"}))
+    options = _table(content, "sampler")
     kind = options.pop("kind", "random")
-    vary = content.get("vary", {})
+    vary = _table(content, "vary")
     if kind == "grid":
-        return studies.Grid(vary)
-    if kind not in SAMPLERS:
+        return _called(studies.Grid, vary, **options)
+    if not isinstance(kind, str) or kind not in SAMPLERS:
         raise StudyError(f"study: sampler: expected one of {', '.join([*SAMPLERS, 'grid'])}, got {kind!r}")
     return _called(
         SAMPLERS[kind], {name: _distribution(name, each) for name, each in vary.items()}, **options
@@ -110,18 +121,19 @@ def _distribution(name: str, definition: Any) -> studies.Distribution:
         return _called(kind, _distribution(name, inside), **options)
     if kind in (studies.Choice, studies.Constant):
         return _called(kind, inside, **options)
-    return (
-        _called(kind, *inside, **options) if isinstance(inside, list) else _called(kind, **inside, **options)
-    )
+    if isinstance(inside, Mapping):
+        return _called(kind, **inside, **options)
+    return _called(kind, *(inside if isinstance(inside, list) else [inside]), **options)
 
 
 def _task(content: Mapping[str, Any]) -> Any:
     if "rollout" in content:
-        return _called(studies.RolloutTask, **content["rollout"])
-    options = dict(content["function"])
-    return _called(
-        studies.FunctionTask, _function(options.pop("name", None)), options.pop("arrays", {}), options
-    )
+        return _called(studies.RolloutTask, **_table(content, "rollout"))
+    options = _table(content, "function")
+    function = _function(options.pop("name", None))
+    arrays = _table(options, "arrays")
+    options.pop("arrays", None)
+    return _called(studies.FunctionTask, function, arrays, options)
 
 
 def _function(name: Any) -> ModelFunction:
@@ -167,4 +179,5 @@ def _called(kind: Any, *arguments: Any, **named: Any) -> Any:
     try:
         return kind(*arguments, **named)
     except TypeError as error:
-        raise StudyError(f"study: {kind.__name__}: {error}") from None
+        reason = str(error).removeprefix(f"{kind.__name__}.__init__() ")
+        raise StudyError(f"study: {kind.__name__}: {reason}") from None

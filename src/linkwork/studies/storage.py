@@ -165,10 +165,9 @@ def write_atomically(path: Path, data: bytes) -> None:
             if error.errno in (errno.ENOSPC, errno.EDQUOT)
             else error.strerror or str(error)
         )
-        raise StudyError(
-            f"study: cannot write {path}: {reason}; files written before are valid, continue with "
-            "lw.Study.resume(folder)"
-        ) from error
+        hint = "; files written before are valid, continue with lw.Study.resume(folder)"
+        has_begun = (path.parent / MANIFEST).exists()
+        raise StudyError(f"study: cannot write {path}: {reason}{hint if has_begun else ''}") from error
 
 
 # the manifest

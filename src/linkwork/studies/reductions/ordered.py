@@ -203,9 +203,8 @@ def _middle_of(buckets: np.ndarray, bits: int) -> np.ndarray:
     negative = buckets < 0
     magnitude = np.where(negative, -buckets - 1, buckets)
     shift = np.int64(52 - bits)
-    low = (magnitude << shift).view(np.float64)
-    high = ((magnitude + 1) << shift).view(np.float64)
-    middle = np.where(magnitude == 0, 0.0, low + 0.5 * (high - low))
+    halfway = ((magnitude << shift) | (np.int64(1) << (shift - 1))).view(np.float64)
+    middle = np.where(magnitude == 0, 0.0, halfway)
     return np.where(negative, -middle, middle)
 
 
