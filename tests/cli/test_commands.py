@@ -371,7 +371,18 @@ TENDON = """<mujoco><worldbody><body name="a"><joint name="j1" axis="0 1 0" damp
   <tendon><spatial stiffness="7" damping=".2"><site site="s1"/><site site="s2"/></spatial></tendon></mujoco>"""
 
 
-@pytest.mark.parametrize("name, text", [("weightless.urdf", WEIGHTLESS), ("tendon.xml", TENDON)])
+FIXED_TENDON = (
+    TENDON.partition("<tendon>")[0]
+    + """<tendon><fixed stiffness="7" springlength=".3" damping=".2">
+  <joint joint="j1" coef="2"/><joint joint="j2" coef="-.7"/></fixed></tendon>
+  <actuator><motor joint="j1" armature=".02"/></actuator></mujoco>"""
+)
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [("weightless.urdf", WEIGHTLESS), ("tendon.xml", TENDON), ("fixed_tendon.xml", FIXED_TENDON)],
+)
 def test_compare_with_forces_that_peers_lack(
     name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

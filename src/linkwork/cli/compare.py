@@ -1,7 +1,8 @@
 """`linkwork compare`: compare the dynamics of a robot with Pinocchio and MuJoCo.
 
 The other programs read the same file where they can, and otherwise the spanning tree of linkwork's model.
-They ignore the loops of a URDF, so a robot with loops is compared as its spanning tree.
+They ignore the loops of a URDF, so a robot with loops is compared as its spanning tree. Joints that represent
+fixed tendons of MJCF stay.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy as np
 import linkwork as lw
 from linkwork.cli.robot import as_json, load_robot
 from linkwork.cli.terminal import Paint, table, working
+from linkwork.formats.export_mjcf_tendons import tendons_of
+from linkwork.formats.mjcf_names import tendon_joint
 from linkwork.interop import mujoco as from_mujoco
 from linkwork.interop import pinocchio as from_pinocchio
 from linkwork.interop.pinocchio_model import pinocchio_tree
@@ -37,7 +40,7 @@ class Peer(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Print a table of differences; return 1 if one is too large or no other program is installed."""
     robot = load_robot(args)
-    model = robot.spanning_tree().with_loops() if robot.embedded and not robot.constrained_loops else robot
+    model = _without_loops(robot)
     if model.constrained_loops:
         raise lw.ModelError("compare: expected --loops embed, since loops are compared as a spanning tree")
     rng = np.random.default_rng(0)
@@ -83,6 +86,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if same else 1
 
 
+def _without_loops(robot: lw.Model) -> lw.Model:
+    """Return a model without embedded loops, but with the couplings that represent fixed tendons."""
+    tendons = {id(coupling) for coupling in tendons_of(robot).values()}
+    retained = tuple(loop for loop in robot.embedded if id(loop) in tendons)
+    if robot.constrained_loops or len(retained) == len(robot.embedded):
+        return robot
+    return replace(robot, embedded=retained, kernels={}).with_loops()
+
+
 def _print(
     robot: lw.Model, model: lw.Model, states: int, rows: list[dict[str, Any]], missing: list[str]
 ) -> None:
@@ -114,23 +126,34 @@ def _pinocchio(model: lw.Model, args: argparse.Namespace) -> Peer:
         peer.gravity.linear = np.array(model.gravity)
     else:
         peer = pinocchio_tree(pin, model)
-    convert = from_pinocchio.States(model, peer)
+    convert = from_pinocchio.States(model.spanning_tree(), peer)
     data = peer.createData()
     passive = _passive_forces(model)
+    coupled = bool(model.embedded)  # Pinocchio computes the spanning tree
 
     def inverse(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        rows = zip(convert.q_to(q), convert.v_to(v), convert.v_to(a))
+        all_v, all_a = v, a
+        if coupled:
+            all_v, all_a = lw.spanning_velocity(model, q, v), lw.spanning_acceleration(model, q, v, a)
+        rows = zip(convert.q_to(q), convert.v_to(all_v), convert.v_to(all_a))
         result = convert.tau_from(np.array([pin.rnea(peer, data, *row).copy() for row in rows]))
-        return result + passive(q, v)
+        return (lw.independent_force(model, q, result) if coupled else result) + passive(q, v)
 
     def mass(q: np.ndarray) -> np.ndarray:
         result = []
         for row in convert.q_to(q):
             upper = np.triu(np.array(pin.crba(peer, data, row)))
             result.append(convert.matrix_from(upper + np.triu(upper, 1).T))
-        return np.array(result)
+        if not coupled:
+            return np.array(result)
+        M = np.array([lw.independent_force(model, np.tile(x, (len(y), 1)), y) for x, y in zip(q, result)])
+        M = M.swapaxes(-1, -2)
+        return np.array([lw.independent_force(model, np.tile(x, (len(y), 1)), y) for x, y in zip(q, M)])
 
     def forward(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        if coupled:
+            bias = inverse(q, v, np.zeros_like(v))
+            return np.linalg.solve(mass(q), (tau - bias)[..., None])[..., 0]
         acting = tau - passive(q, v)
         rows = zip(convert.q_to(q), convert.v_to(v), convert.tau_to(acting))
         return convert.v_from(np.array([pin.aba(peer, data, *row).copy() for row in rows]))
@@ -163,11 +186,7 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
     )
     # these have no counterpart here, as the model's notes say
     peer.opt.density = peer.opt.viscosity = 0.0
-    through_sites = (int(mujoco.mjtWrap.mjWRAP_SITE), int(mujoco.mjtWrap.mjWRAP_PULLEY))
-    for k, (first, points) in enumerate(zip(peer.tendon_adr, peer.tendon_num)):
-        if not np.isin(peer.wrap_type[first : first + points], through_sites).all():
-            peer.tendon_stiffness[k] = peer.tendon_damping[k] = 0.0
-        peer.tendon_armature[k] = 0.0
+    _leave_out_tendons(mujoco, model, peer)
     convert = from_mujoco.States(model, peer)
     data = mujoco.MjData(peer)
 
@@ -205,6 +224,21 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
         return np.array(result)
 
     return Peer("MuJoCo", inverse, mass, forward)
+
+
+def _leave_out_tendons(mujoco: Any, model: lw.Model, peer: Any) -> None:
+    """Remove forces and armatures of tendons from MuJoCo's model that have no counterpart here."""
+    through_sites = (int(mujoco.mjtWrap.mjWRAP_SITE), int(mujoco.mjtWrap.mjWRAP_PULLEY))
+    joints = {joint.name: joint for joint in model.joints}
+    for k, (first, points) in enumerate(zip(peer.tendon_adr, peer.tendon_num)):
+        joint = joints.get(tendon_joint(peer.tendon(k).name or f"tendon{k}"))
+        words: tuple[str, ...] = ("stiffness", "damping", "armature") if joint is None else ()
+        if np.isin(peer.wrap_type[first : first + points], through_sites).all():
+            words = ("armature",)
+        if joint is not None:  # not a spring with a slack range, and nothing that is not linear
+            words = tuple(word for word in ("stiffness", "damping") if not any(getattr(joint, word)))
+        for word in words:
+            getattr(peer, f"tendon_{word}")[k] = 0.0
 
 
 def _mujoco_model(mujoco: Any, model: lw.Model, args: argparse.Namespace) -> Any:
