@@ -35,10 +35,6 @@ class BalanceResult:
     `t` are the recorded times [s], (n,); `push` the initial speed of each torso [m/s]; `up` which robots
     still stand at the end; `depth` the largest penetration of their soles [m]; `residual` the largest
     residual of contact in any step of each row [m/s]; `compiling` and `seconds` durations [s].
-
-    `push` is how fast each torso was pushed [m/s], `up` who still stands at the end, `depth` how deep a sole
-    of those was in the ground at most [m], `residual` by how much a law of contact was missed in the worst
-    step of each [m/s].
     """
 
     t: np.ndarray

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from linkwork.cli.parser import Parser, count, port, seconds
+from linkwork.cli.parser import Parser, assignment, count, port, seconds
 from linkwork.cli.robot import add_robot, as_json
 from linkwork.cli.terminal import Paint
 from linkwork.errors import LinkworkError
@@ -103,7 +103,7 @@ def completion(parser: argparse.ArgumentParser) -> Run:
 def demo(parser: argparse.ArgumentParser) -> Run:
     """Run a demonstration: bipeds with parallel ankles, or somersaults."""
     parser.add_argument(
-        "which",
+        "demonstration",
         nargs="?",
         choices=("biped", "somersaults"),
         default="biped",
@@ -115,7 +115,7 @@ def demo(parser: argparse.ArgumentParser) -> Run:
 
     def run(args: argparse.Namespace) -> int:
         module = importlib.import_module(
-            f"linkwork.cli.{'demo' if args.which == 'somersaults' else args.which}"
+            f"linkwork.cli.{'demo' if args.demonstration == 'somersaults' else args.demonstration}"
         )
         status: int = module.run(Path(args.out))
         return status
@@ -187,16 +187,23 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--set",
         action="append",
+        type=assignment,
         default=[],
         metavar="JOINT=VALUE",
         help="initial value of an independent coordinate [rad or m]",
     )
     parser.add_argument(
-        "--speed", action="append", default=[], metavar="JOINT=VALUE", help="initial velocity [rad/s or m/s]"
+        "--speed",
+        action="append",
+        type=assignment,
+        default=[],
+        metavar="JOINT=VALUE",
+        help="initial velocity [rad/s or m/s]",
     )
     parser.add_argument(
         "--force",
         action="append",
+        type=assignment,
         default=[],
         metavar="JOINT=VALUE",
         help="constant joint force [N m or N]",

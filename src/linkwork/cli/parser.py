@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("the following arguments are required") and (
             unknown := self._unknown_options()
         ):
-            message = f"unrecognized arguments: {' '.join(unknown)}"
+            message = f"unknown option {unknown[0]}"
         choice = re.search(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
         if choice:
             known_words = [word.strip(" '") for word in choice[3].split(",")]
@@ -40,7 +40,11 @@ class Parser(argparse.ArgumentParser):
             message = f"{choice[1]}: expected one of {', '.join(known_words)}; got {choice[2]!r}{hint}"
             if choice[1] == "COMMAND":
                 message = f"{choice[2]!r} is not a command{hint}"
-        option = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        extra = re.search(r"unrecognized arguments: (\S+)", message)
+        if extra:
+            kind = "unknown option" if extra[1].startswith("-") else "unexpected argument"
+            message = f"{kind} {extra[1]}"
+        option = re.search(r"unknown option (--[\w-]+)", message)
         if option:
             known = sorted(name.lstrip("-") for name in self._option_string_actions)
             hint = did_you_mean(option[1].lstrip("-"), known)  # without dashes, which all have in common
@@ -67,6 +71,18 @@ def port(text: str) -> int:
     if not 1 <= number <= LAST_PORT:
         raise argparse.ArgumentTypeError(f"expected an integer from 1 to {LAST_PORT}, got {text}")
     return number
+
+
+def assignment(text: str) -> str:
+    """Return an argument of the form JOINT=NUMBER."""
+    name, _, number = text.rpartition("=")
+    try:
+        float(number)
+    except ValueError:
+        name = ""
+    if not name:
+        raise argparse.ArgumentTypeError(f"expected JOINT=NUMBER, got {text!r}")
+    return text
 
 
 def seconds(text: str) -> float:

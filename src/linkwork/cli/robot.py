@@ -58,6 +58,7 @@ def load_robot(args: argparse.Namespace) -> Model:
     arguments = _xacro_arguments(name, args.xacro)
     with working(f"reading {printable(name)}"):
         if name in lw.robots.names():
+            _reject_file_options(args)
             model: Model = getattr(lw.robots, name)()
             return lw.choose_loops(model, args.loops) if args.loops != "embed" and model.loops else model
         if not os.path.exists(name):
@@ -70,10 +71,16 @@ def load_robot(args: argparse.Namespace) -> Model:
             if os.path.exists(name) or os.path.basename(name) != name or os.path.splitext(name)[1]:
                 raise
             hint = did_you_mean(name, lw.robots.names())
-            more = "" if hint else f"; {error}"  # of robots in installed packages
-            raise LinkworkError(
-                f"robot {name!r}: file not found, and no shipped robot has that name{hint}{more}"
-            ) from None
+            if hint:
+                raise LinkworkError(f"{name!r} is neither a file nor a shipped robot{hint}") from None
+            raise LinkworkError(f"{error}; 'linkwork help info' lists the shipped robots") from None
+
+
+def _reject_file_options(args: argparse.Namespace) -> None:
+    """Raise if options that apply to files only are given for a shipped robot."""
+    for option, is_given in (("--base", args.base is not None), ("--strict", args.strict)):
+        if is_given:
+            raise ModelError(f"{option}: expected a file, got the shipped robot {args.robot!r}")
 
 
 def _xacro_arguments(file: str, words: list[str]) -> dict[str, str]:
@@ -111,23 +118,19 @@ def _check_path(name: str) -> None:
 
 
 def joint_values(model: Model, words: Iterable[str], option: str) -> dict[str, float]:
-    """Return numbers by names of joints or velocities from words such as knee=0.5; raise for invalid ones."""
+    """Return numbers by names of joints or velocities from words such as knee=0.5; raise for unknown names.
+
+    The words are those that `linkwork.cli.parser.assignment` accepts.
+    """
     values: dict[str, float] = {}
     names = [name for joint in model.joints for name in (joint.name, *joint.v_names)]
     for word in words:
-        name, equals, number = word.rpartition("=")
-        if not equals:
-            raise ModelError(f"{option}: expected JOINT=NUMBER, got {printable(word)!r}")
+        name, _, number = word.rpartition("=")
         if name not in names:
             raise ModelError(
                 f"{option}: {printable(model.name)} has no joint named {name!r}{did_you_mean(name, names)}"
             )
-        try:
-            values[name] = float(number)
-        except ValueError:
-            raise ModelError(
-                f"{option}: joint {name!r}: expected a number, got {printable(number)!r}"
-            ) from None
+        values[name] = float(number)
     return values
 
 

@@ -31,6 +31,8 @@ def run(args: argparse.Namespace) -> int:
     """Simulate, print a summary and write the files; return 0 if every row took all steps."""
     if args.film:
         checked_suffix(Path(args.film))  # before anything takes long
+    if args.out and Path(args.out).suffix != ".npz":
+        raise ModelError(f"--out: expected a .npz file, got {printable(args.out)}")
     model = load_robot(args)
     if not model.nv:
         raise ModelError(f"{printable(model.name)} has no degrees of freedom")
@@ -157,8 +159,9 @@ def _summary(model: lw.Model, log: lw.Log, tau: np.ndarray, seconds: float) -> d
 
 
 def _print(summary: dict[str, Any], paint: Paint) -> None:
-    motion = f"{summary['rows']} x {summary['duration']:.3g} s in {summary['seconds']:.2f} s"
-    rate = f"{grouped(summary['steps_per_second'])} steps/s"
+    robots = f"{summary['rows']} robots, " if summary["rows"] > 1 else ""
+    motion = f"{robots}{summary['duration']:.3g} s of motion in {summary['seconds']:.2f} s"
+    rate = f"{grouped(summary['steps_per_second'])} steps/s with compilation"
     print(f"{paint(plain(summary['name']), 'bold')}: {motion}, {rate}")
     all_finished = summary["finished"] == summary["rows"]
     ended = ", ".join(f"{n} {name.lower().replace('_', ' ')}" for name, n in summary["ended"].items())

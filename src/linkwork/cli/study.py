@@ -1,4 +1,4 @@
-"""`linkwork study`: run a study of a file, continue it, and show what a folder holds."""
+"""`linkwork study`: run a study from a file, resume it, and show the results in a folder."""
 
 from __future__ import annotations
 

@@ -46,12 +46,12 @@ def installed_robot(name: str) -> tuple[str, str]:
             return path, os.path.commonpath([os.path.dirname(file) for file in _files(package_name)])
     installed = [package_name for package_name in packages if any(_files(package_name))]
     searched = (
-        f"in the packages {join_names(installed)}"
+        f"no robot of that name in the packages {join_names(installed)}"
         if installed
-        else f": none of {join_names(list(packages), 4)} is installed"
+        else f"none of the packages with robots is installed ({join_names(list(packages), 4)})"
     )
     hint = did_you_mean(robot, sorted(known, key=lambda word: (_letters_apart(word, robot.lower()), word)))
-    raise ModelError(f"file not found: {printable(name)!r}; no robot of that name {searched}{hint}")
+    raise ModelError(f"file not found: {printable(name)!r}, and {searched}{hint}")
 
 
 def _letters_apart(one: str, two: str) -> int:

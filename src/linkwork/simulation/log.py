@@ -249,10 +249,10 @@ def read_arrays(path: str | os.PathLike[str], words: Container[str] | None = Non
 
     The sizes are limited and nothing in the file is executed.
     """
+    if not os.path.exists(path):
+        raise ModelError(f"{printable(os.fspath(path))}: file not found")
     try:
         if not zipfile.is_zipfile(path):  # NumPy would take other files too
-            if not os.path.exists(path):
-                raise ModelError(f"{printable(os.fspath(path))}: file not found")
             raise ValueError("not an .npz file")
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {word: _bounded(file, word) for word in file.files if words is None or word in words}

@@ -205,6 +205,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
         if not isinstance(manifest, dict) or not {"format", "digest", "parts", "linkwork"} <= set(manifest):
             raise ValueError
     except FileNotFoundError:
+        if not path.exists():
+            raise StudyError(f"study: {path}: folder not found") from None
         raise StudyError(f"study: folder {path} holds no study: {MANIFEST} not found") from None
     except (ValueError, UnicodeDecodeError):
         raise StudyError(f"study: {path / MANIFEST} is damaged") from None
