@@ -73,7 +73,7 @@ class Sizes:
     points: tuple[int, ...] = (1, 5, 10, 20, 40)  # held in a chain of 40
     states: int = 1000  # of Fig. 4
     steps: int = 10
-    timed: int = 17_000  # most operations of what is compiled and timed; caba always is
+    timed: int = 17_000  # largest number of operations of timed functions; caba is always timed
     turns: int = 20
 
 
@@ -125,7 +125,12 @@ class Bench:
             turns = self.sizes.turns
             always = ("caba", f"{DAMPED}/caba")
             found = costs(
-                asked, case.model, turns=turns, most=self.sizes.timed, always=always, between=peer.turn
+                asked,
+                case.model,
+                turns=turns,
+                max_operations=self.sizes.timed,
+                always=always,
+                between=peer.turn,
             )
             theirs = peer.variants
         dynamics = {method: found[method] for method in METHODS}
@@ -273,8 +278,15 @@ class Bench:
                 held = case.constraints
                 asked = {m: (constrained_dynamics, options(held, m, iterations)) for m in small[iterations]}
                 turns = self.sizes.turns
-                most = self.sizes.timed
-                found = costs(asked, case.model, turns=turns, most=most, always=("caba",), between=peer.turn)
+                max_operations = self.sizes.timed
+                found = costs(
+                    asked,
+                    case.model,
+                    turns=turns,
+                    max_operations=max_operations,
+                    always=("caba",),
+                    between=peer.turn,
+                )
                 small[iterations] = [
                     m for m in asked if m == "caba" or found[m].operations <= 2 * self.sizes.timed
                 ]

@@ -25,7 +25,7 @@ class Sizes:
 
     chains: tuple[tuple[int, int], ...] = ((2, 6), (5, 6), (10, 2), (10, 4), (10, 6), (20, 6))
     turns: int = 10
-    most: int = 60_000  # operations of what is timed
+    max_operations: int = 60_000  # operations of what is timed
     duration: float = 60.0  # [s] of the boom's motion
 
 
@@ -43,7 +43,11 @@ def chains(sizes: Sizes, note: str) -> Figure:
         peer = exudyn_chain(bodies, modes)
         asked: dict[str, Any] = {"ours": (forward_dynamics, {})}
         ours = costs(
-            asked, model, turns=sizes.turns, most=sizes.most, between=peer.turn if peer else lambda: None
+            asked,
+            model,
+            turns=sizes.turns,
+            max_operations=sizes.max_operations,
+            between=peer.turn if peer else lambda: None,
         )["ours"]
         theirs = (1e9 * peer.evaluation, 1e9 * peer.accelerations()) if peer and ours.one else (None, None)
         pairs = ((theirs[0], ours.one), (theirs[0], ours.batch), (theirs[1], ours.batch))

@@ -116,10 +116,16 @@ def depth(sizes: Sizes, note: str) -> Figure:
             for d in sizes.depths:
                 model = make(d, branches=branches)
                 timed = sizes.turns if branches == sizes.branches[0] else 0
-                ours = cost(forward_dynamics, model, method="articulated_body", turns=timed, most=sizes.timed)
+                ours = cost(
+                    forward_dynamics,
+                    model,
+                    method="articulated_body",
+                    turns=timed,
+                    max_operations=sizes.timed,
+                )
                 kkt = Cost(0)
                 if len(model.bodies) <= sizes.kkt_bodies:
-                    kkt = cost(forward_dynamics_kkt, model, turns=timed, most=sizes.timed)
+                    kkt = cost(forward_dynamics_kkt, model, turns=timed, max_operations=sizes.timed)
                 theirs = pinocchio_times(model, timed if d <= 20 else 0)
                 row = (
                     kind,
@@ -186,8 +192,10 @@ def locality(sizes: Sizes, note: str) -> Figure:
                 ours = operations(forward_dynamics, model, method="articulated_body") if swept else None
                 by_matrix = operations(forward_dynamics, model, method="mass_matrix")
                 better = "articulated_body" if ours is not None and ours <= by_matrix else "mass_matrix"
-                timed = cost(forward_dynamics, model, method=better, turns=sizes.turns, most=sizes.timed // 4)
-                kkt = cost(forward_dynamics_kkt, model, turns=sizes.turns, most=sizes.timed // 4)
+                timed = cost(
+                    forward_dynamics, model, method=better, turns=sizes.turns, max_operations=sizes.timed // 4
+                )
+                kkt = cost(forward_dynamics_kkt, model, turns=sizes.turns, max_operations=sizes.timed // 4)
                 held = model.with_loops(constrain=[loop.name for loop in model.embedded])
                 sparse = constrained(held, method="ltl", iterations=ITERATIONS)
                 counted = constrained(held, method="auto")
@@ -195,7 +203,9 @@ def locality(sizes: Sizes, note: str) -> Figure:
                 if min(timed.operations, ours or timed.operations) <= counted.operations:
                     hybrid = timed
                 elif sizes.turns and counted.operations <= sizes.timed // 4:
-                    hybrid = constrained(held, method="auto", turns=sizes.turns, most=sizes.timed // 4)
+                    hybrid = constrained(
+                        held, method="auto", turns=sizes.turns, max_operations=sizes.timed // 4
+                    )
                 theirs = pinocchio_times(model, sizes.turns)
                 row: tuple[Any, ...] = (
                     kind,
@@ -237,13 +247,13 @@ def constrained(
     model: Model,
     *,
     turns: int = 0,
-    most: int = 0,
+    max_operations: int = 0,
     iterations: int = loading.COUNTED_ITERATIONS,
     **options: Any,
 ) -> Cost:
     """The cost of forward dynamics with constrained loops, with so many proximal iterations."""
     fixed = {"constraints": (), "iterations": iterations, "tolerance": None, **options}
-    return cost(constrained_dynamics, model, turns=turns, most=most, **fixed)
+    return cost(constrained_dynamics, model, turns=turns, max_operations=max_operations, **fixed)
 
 
 def _crossing(kind: str, tree: int, rows: list[tuple[Any, ...]]) -> str:
@@ -334,7 +344,7 @@ def exactness(sizes: Sizes, note: str) -> Figure:
         make, paper = ROBOTS[name]
         models = [make(), make(approximate="ignored"), make(approximate="diagonal")]
         exact, ignored, diagonal = (
-            cost(forward_dynamics, m, turns=sizes.turns, most=sizes.timed) for m in models
+            cost(forward_dynamics, m, turns=sizes.turns, max_operations=sizes.timed) for m in models
         )
         swept = [operations(forward_dynamics, m, method="articulated_body") for m in models[:2]]
         theirs = pinocchio_times(models[0], sizes.turns)

@@ -69,5 +69,5 @@ def test_errors() -> None:
         lw.interop.sympy.equations(lw.forward_dynamics, lw.robots.mit_humanoid_leg())
     with pytest.raises(lw.ShapeError, match=r"frame_pose: q\b.* shape \(1,\),.* \(2,\)"):
         lw.interop.sympy.function(lw.frame_pose, pendulum(), frame="bob")([1, 2])
-    with pytest.raises(TypeError, match="frame_pose: missing a required argument: 'q'; it takes q"):
+    with pytest.raises(TypeError, match="frame_pose: missing a required argument: 'q'; expected q"):
         lw.interop.sympy.function(lw.frame_pose, pendulum(), frame="bob")()

@@ -140,7 +140,7 @@ def test_single_precision_and_errors() -> None:
         (None, lw.DtypeError, "q: expected a tensor or numbers, got NoneType"),
         ("a", lw.DtypeError, "q: expected a tensor or numbers, got str"),
         (np.ones((2, 3)) * 1j, lw.DtypeError, "q: expected real numbers, got torch.complex128"),
-        (q.to_sparse(), lw.DtypeError, "q is stored as torch.sparse_coo"),
+        (q.to_sparse(), lw.DtypeError, "q: expected a dense tensor, got layout torch.sparse_coo"),
         (torch.ones(5, 3), lw.ShapeError, r"cannot be broadcast: \(5,\) of q, \(2,\) of v, \(2,\) of tau"),
     ):
         with pytest.raises(error, match=f"forward_dynamics: .*{told}"):

@@ -42,7 +42,7 @@ def measure_costs(model: lw.Model, *, turns: int) -> dict[str, Cost]:
             {name: (function, {}) for name, function in FUNCTIONS.items()},
             model,
             turns=turns,
-            most=MAX_TIMED_OPERATIONS,
+            max_operations=MAX_TIMED_OPERATIONS,
         )
 
 

@@ -184,30 +184,14 @@ def simulate(parser: argparse.ArgumentParser) -> Run:
         metavar="N",
         help="number of robots (default: 1); all but the first start in random states",
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        type=assignment,
-        default=[],
-        metavar="JOINT=VALUE",
-        help="initial value of an independent coordinate [rad or m]",
-    )
-    parser.add_argument(
-        "--speed",
-        action="append",
-        type=assignment,
-        default=[],
-        metavar="JOINT=VALUE",
-        help="initial velocity [rad/s or m/s]",
-    )
-    parser.add_argument(
-        "--force",
-        action="append",
-        type=assignment,
-        default=[],
-        metavar="JOINT=VALUE",
-        help="constant joint force [N m or N]",
-    )
+    for option, text in (
+        ("--set", "initial value of an independent coordinate [rad or m]"),
+        ("--speed", "initial velocity [rad/s or m/s]"),
+        ("--force", "constant joint force [N m or N]"),
+    ):
+        parser.add_argument(
+            option, action="append", type=assignment, default=[], metavar="JOINT=VALUE", help=text
+        )
     parser.add_argument(
         "--every",
         type=seconds,

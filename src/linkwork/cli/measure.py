@@ -36,12 +36,14 @@ class Cost(NamedTuple):
     batch: float | None = None
 
 
-def cost(function: ModelFunction, model: Model, *, turns: int, most: int, **options: Any) -> Cost:
+def cost(function: ModelFunction, model: Model, *, turns: int, max_operations: int, **options: Any) -> Cost:
     """Return the cost of a function of a model: the best time of `turns`.
 
-    It is not timed if it has more than `most` operations.
+    It is not timed if it has more than `max_operations` operations.
     """
-    return costs({function.__name__: (function, options)}, model, turns=turns, most=most)[function.__name__]
+    return costs({function.__name__: (function, options)}, model, turns=turns, max_operations=max_operations)[
+        function.__name__
+    ]
 
 
 def costs(
@@ -49,19 +51,19 @@ def costs(
     model: Model,
     *,
     turns: int,
-    most: int,
+    max_operations: int,
     always: Collection[str] = (),
     between: Callable[[], Any] = lambda: None,
 ) -> dict[str, Cost]:
     """Return the costs of functions of a model, each with its options, by name.
 
-    The functions and `between` are called in turns. Functions with more than `most` operations are not
-    timed, except those in `always`.
+    The functions and `between` are called in turns. Functions with more than `max_operations` operations are
+    not timed, except those in `always`.
     """
     programs = {name: function.program(model, **options) for name, (function, options) in functions.items()}
     counted = {name: count_operations(program)["total"] for name, program in programs.items()}
     calls: dict[tuple[str, int, int], Callable[[], Any]] = {}
-    for name in (name for name in functions if turns and (counted[name] <= most or name in always)):
+    for name in (name for name in functions if turns and (counted[name] <= max_operations or name in always)):
         calls |= {
             (name, way, rows): call for way, (rows, call) in enumerate(_calls(lower(programs[name]), model))
         }

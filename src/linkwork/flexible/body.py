@@ -30,11 +30,30 @@ Place = Callable[[np.ndarray], ModeShape]
 class FlexibleBody:
     """A body with small deformations in assumed modes, for `ModelBuilder.add_body(flexible=...)`.
 
-    `mass` [kg], `center` of mass [m] and `inertia` about it [kg m²], (3, 3), are those of the undeformed body
-    in its frame. Its m modes have names, `integrals`, and `stiffness` and `damping`, (m, m), or (m,) if
-    diagonal. `place` maps a point to its modal displacement. Mode shapes are relative to the body's frame,
-    which joints move, and must vanish at its origin. `size`, (m,), are modal coordinates that deform the body
-    by about a hundredth of its length. `nodes` are named points [m].
+    Mode shapes are relative to the frame of the body, which joints move, and must vanish at its origin.
+
+    Parameters
+    ----------
+    name : str
+        Name of the body.
+    mass : float
+        Mass [kg].
+    center : array_like, shape (3,)
+        Centre of mass of the undeformed body in its frame [m].
+    inertia : array_like, shape (3, 3)
+        Moment of inertia of the undeformed body about its centre of mass [kg m²].
+    mode_names : sequence of str
+        Names of the m modes.
+    integrals : ModalIntegrals
+        Mass integrals of the mode shapes.
+    stiffness, damping : array_like, shape (m, m) or (m,)
+        Modal stiffness and damping, or their diagonals.
+    place : callable
+        Function from a point, (3,) [m], to its `ModeShape`; it raises ModelError outside the body.
+    size : array_like, shape (m,)
+        Modal coordinates that deform the body by about a hundredth of its length; scale of random states.
+    nodes : mapping of str to (float, float, float)
+        Named points [m].
     """
 
     name: str
@@ -75,17 +94,17 @@ class FlexibleBody:
 
     @property
     def modes(self) -> int:
-        """The number of modes."""
+        """Number of modes."""
         return len(self.mode_names)
 
     @property
     def frequencies(self) -> np.ndarray:
-        """The natural frequencies [Hz], (m,), with the body's frame fixed, in these modes."""
+        """Natural frequencies [Hz], (m,), in these modes with the frame of the body fixed."""
         return fixed_frame_frequencies(self.integrals.mass, self.stiffness)
 
     @property
     def deformation(self) -> Deformation:
-        """The modal coordinates as a joint."""
+        """Joint whose coordinates are the modal coordinates."""
         off_diagonal = 1.0 - np.eye(self.modes)
         return Deformation(
             self.mode_names,

@@ -13,7 +13,7 @@ from linkwork.spatial.constants import set_frozen
 
 
 class Section(Protocol):
-    """The interface of beam cross sections, whose principal axes through the center are y and z.
+    """Interface of beam cross sections, whose principal axes through the center are y and z.
 
     `area` [m²]; `Iy` = ∫z² dA and `Iz` = ∫y² dA [m⁴]; `J`, the torsion constant [m⁴]; `ky` and `kz`, the
     shear correction factors of bending along y and z.
@@ -85,7 +85,7 @@ class Rectangle:
 
     @property
     def J(self) -> float:
-        """The torsion constant by Roark's formula, accurate to 0.5 %."""
+        """Torsion constant by Roark's formula [m⁴], accurate to 0.5 %."""
         a, b = sorted((self.width, self.height))
         x = a / b
         return b * cube(a) * (1.0 / 3.0 - 0.21 * x * (1.0 - x * cube(x) / 12.0))
@@ -182,7 +182,7 @@ class Material:
 
     @property
     def shear_modulus(self) -> float:
-        """The shear modulus [Pa]."""
+        """Shear modulus [Pa]."""
         return self.young / (2.0 * (1.0 + self.poisson)) if self.shear is None else self.shear
 
 

@@ -1,4 +1,4 @@
-"""Checks of scalar arguments; Python and NumPy numbers are equivalent, and look-alikes are rejected."""
+"""Checks of scalar arguments: Python and NumPy numbers are accepted, Booleans and text are not."""
 
 from __future__ import annotations
 

@@ -61,9 +61,7 @@ class ClusterCost:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Loops of one cluster that are cheaper constrained: operations of forward dynamics as it is, and with
-    these held.
-    """
+    """Loops of one cluster that are cheaper constrained, with operations of forward dynamics either way."""
 
     loops: tuple[str, ...]
     embedded: int
@@ -74,19 +72,31 @@ class Suggestion:
             f"{join_names([repr(name) for name in self.loops])} make a dense cluster: forward dynamics takes "
             f"{self.embedded} operations with these loops embedded and {self.constrained} with constraint "
             "forces; "
-            f'load(..., loops="constrain") or choose_loops(model, "constrain") holds them'
+            f'load(..., loops="constrain") or choose_loops(model, "constrain") constrains them'
         )
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Result of `diagnose`: `problems` make a model unsound, `notes` deserve a second look; one sentence
-    each.
+    """Result of `diagnose`.
 
-    `costs` has an entry for each of `model.clusters`, in their order, and `operations` is their sum; both are
-    empty where they were not asked for. Where loops are constrained, these are of the tree, and
-    `constraint_operations` is what forces cost beyond that. `suggestions` are loops that are cheaper
-    constrained.
+    Attributes
+    ----------
+    model : Model
+        The model.
+    problems : tuple of str
+        Sentences on what makes the model unsound.
+    notes : tuple of str
+        Sentences on what is unusual.
+    operations : int
+        Operations of forward dynamics, the sum of `costs`; zero if not counted.
+    costs : tuple of ClusterCost
+        Cost of each of `model.clusters`, in their order; empty if not counted. With constrained loops, those
+        of the spanning tree.
+    suggestions : tuple of Suggestion
+        Loops that are cheaper as constrained loops.
+    constraint_operations : int
+        Operations of constraint forces, beyond those of the spanning tree.
     """
 
     model: Model = field(repr=False)
@@ -99,21 +109,32 @@ class Diagnosis:
 
     @property
     def sound(self) -> bool:
-        """Dynamics can be computed and are meaningful."""
+        """Whether dynamics can be computed and are meaningful."""
         return not self.problems
 
-    def costliest(self, most: int = 8) -> list[ClusterCost]:
-        """Return the clusters that cost most, in falling order."""
-        return sorted(self.costs, key=lambda cost: -cost.operations)[:most]
+    def costliest(self, count: int = 8) -> list[ClusterCost]:
+        """Return the `count` clusters that cost most, in descending order."""
+        return sorted(self.costs, key=lambda cost: -cost.operations)[:count]
 
 
 def diagnose(model: Model, *, costs: bool | None = None) -> Diagnosis:
-    """Return whether a model is sound, what is unusual in it, and what its clusters cost in forward dynamics,
-    and why.
+    """Return whether a model is sound, what is unusual in it, and the cost of its clusters.
 
-    Unsound are: inertias that no body can have, joints that move no mass, and a mass matrix that is not
-    positive definite in the neutral state or in a random one. `costs`: count operations, which means tracing;
-    None: unless the model is large.
+    A model is unsound if it has physically inconsistent inertias or joints that move no mass, or if its mass
+    matrix is not positive definite in the neutral state or a random one.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    costs : bool, optional
+        Count the operations of forward dynamics for each cluster, which requires tracing. Default: unless the
+        model is large.
+
+    Returns
+    -------
+    Diagnosis
+        Problems, notes, costs of clusters and suggestions.
     """
     if not isinstance(model, Model):
         raise ModelError(f"diagnose: expected a model, got {type(model).__name__}")

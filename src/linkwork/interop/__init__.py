@@ -1,7 +1,6 @@
-"""Other software: functions for JAX, PyTorch, CasADi and SymPy, and states of Pinocchio and MuJoCo, in and
-out.
+"""Functions for JAX, PyTorch, CasADi and SymPy, and conversion of states of Pinocchio and MuJoCo.
 
-Each module is imported when it is first named (`linkwork.interop.jax`), and needs its package only then.
+Each module is imported on first use (`linkwork.interop.jax`) and needs its package only then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of functions in other software: arguments in order or by name, and errors that say whose they are."""
+"""Arguments of functions for other software, by position or name, with errors that name the argument."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def signature_of(names: Sequence[str]) -> inspect.Signature:
     )
 
 
-def in_order(
+def bind_arguments(
     name: str, signature: inspect.Signature, arrays: Sequence[Any], named: Mapping[str, Any]
 ) -> list[Any]:
     """Return the arguments of a call in the order of its signature."""
     try:
         values = signature.bind(*arrays, **named).arguments
     except TypeError as error:
-        raise TypeError(f"{name}: {error}; it takes {', '.join(signature.parameters)}") from None
+        raise TypeError(f"{name}: {error}; expected {', '.join(signature.parameters)}") from None
     return [values[word] for word in signature.parameters]
 
 
-def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def batch_shapes(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return the batch dimensions of each array of a call."""
     leads = []
     for spec, shape in zip(source.inputs, shapes, strict=True):
@@ -40,8 +40,8 @@ def leading(source: Source, shapes: Sequence[tuple[Any, ...]]) -> list[tuple[Any
     return leads
 
 
-def unlike(source: Source, leads: Sequence[tuple[Any, ...]]) -> ShapeError:
-    """Return the error where batch dimensions cannot be broadcast."""
+def broadcast_error(source: Source, leads: Sequence[tuple[Any, ...]]) -> ShapeError:
+    """Return the error for batch dimensions that cannot be broadcast."""
     lead_texts = ", ".join(
         f"{lead} of {spec.name}" for spec, lead in zip(source.inputs, leads, strict=True) if lead
     )

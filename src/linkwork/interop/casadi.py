@@ -3,12 +3,12 @@
     f = linkwork.interop.casadi.function(linkwork.forward_dynamics, model)
     a = f(q, v, tau)  # q, v, tau: casadi.SX, MX or DM
 
-The function is CasADi's own, so it is differentiated, mapped and compiled to C by CasADi. Derivatives are by
-the entries of arrays, q's too. Arrays of more than two dimensions have all but the last in their rows:
-forward_kinematics is (4 bodies) x 4.
+The result is a `casadi.Function`, so CasADi differentiates it, maps it and generates C code. Derivatives are
+with respect to the entries of arrays, including those of q. Arrays of more than two dimensions become
+matrices with all leading dimensions in the rows: forward_kinematics is (4 bodies) x 4.
 
-SX has no loops. A function that iterates, as those of models with loops may, is a `casadi.Callback` that
-calls our kernel, with our derivatives of any order: for MX and DM, and not for C.
+SX has no loops. A function that iterates, as some of models with loops do, is a `casadi.Callback` that calls
+the linkwork kernel, with its derivatives of any order; it works in MX and DM but not in generated C.
 """
 
 from __future__ import annotations
@@ -41,11 +41,22 @@ _OPERATIONS = {
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Any:
-    """Return a `casadi.Function` of the arrays of `fn`, then parameters that are inputs, with their names.
+    """Return a function of a model as a `casadi.Function`.
 
-    `fn` is a function of a model, or a derivative of one, which knows its model; `options` are those of
-    `linkwork.compile`. Where it iterates, as `integrate` and `close_loops` do where a model has loops, it is
-    a callback.
+    Parameters
+    ----------
+    fn : ModelFunction or Derivative
+        Function of a model, or a derivative, which contains its model.
+    model : Model, optional
+        The model; omitted for derivatives.
+    **options
+        Options of `linkwork.compile`.
+
+    Returns
+    -------
+    casadi.Function
+        Function of the arrays of `fn`, then of parameters that are inputs, with their names. It is a callback
+        if `fn` iterates, as `integrate` and `close_loops` do for models with loops.
     """
     source = source_of(fn, model, options)
     program = source.program
@@ -141,9 +152,7 @@ class _KernelCall(casadi.Callback):  # type: ignore[misc]
         inputs: list[str],
         outputs: list[str],
     ) -> Any:
-        """Return the function that CasADi calls for `count` seeds of some arrays, concatenated after all
-        inputs and outputs.
-        """
+        """Return the function that CasADi calls for `count` seeds, which follow all inputs and outputs."""
         call = _call_of(derive(range(len(self.source.inputs))))
         arrays = [*self.source.inputs, *self.source.outputs]
         symbols = [casadi.MX.sym(word, *_shape(array)) for word, array in zip(inputs, arrays)]

@@ -1,4 +1,4 @@
-"""A program evaluated on expressions of other software, one operation after the other."""
+"""Evaluation of a program on expressions of other software, operation by operation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ UNSCALED: Mapping[str, Callable[..., Any]] = {"exponent": lambda x: 0.0, "pow2":
 def evaluate(
     source: Source, operations: Mapping[str, Callable[..., Any]], arrays: Sequence[Sequence[Any]], where: str
 ) -> list[Any]:
-    """Return the elements of every output in row-major order, from those of the inputs; "const" makes an
-    expression of a number.
+    """Return the elements of every output in row-major order, from those of the inputs.
+
+    The operation "const" converts a number to an expression; `where` names the other software.
     """
     program = unroll(source.program)
     if iterates(program):

@@ -3,12 +3,12 @@
     f = linkwork.interop.jax.function(linkwork.forward_dynamics, model)
     a = jax.vmap(jax.jit(f))(q, v, tau)
 
-On the CPU, XLA calls the compiled kernel itself, on its own buffers: nothing is copied, no Python runs, and a
-batch is one call. Derivatives are kernels too, forward and reverse, of any order. They are by the entries of
-arrays, q's too, as everywhere in JAX; `function` also takes the derivatives on the tangent space that
-`linkwork.jacobian`, `jvp` and `vjp` give. Numbers are float32 unless JAX has 64 bits switched on and an
-argument is float64. On an NVIDIA GPU a kernel is one of CUDA (extra `cuda`) that is launched on XLA's own
-stream and buffers. Other devices are not supported.
+On the CPU, XLA calls the compiled kernel on its own buffers, without copies and without Python, and a batch
+is one call. Derivatives of any order, forward and reverse, are kernels too. They are with respect to the
+entries of arrays, including those of q, as everywhere in JAX; `function` also accepts derivatives on the
+tangent space, `linkwork.jacobian`, `jvp` and `vjp`. The dtype is float32 unless JAX has 64-bit mode enabled
+and an argument is float64. On an NVIDIA GPU the kernel is a CUDA kernel (extra `cuda`) on XLA's stream and
+buffers. Other devices are not supported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from linkwork.compiler.runtime.xla import xla_handler
 from linkwork.errors import DtypeError
 from linkwork.functions.engine.sources import Source, source_of
-from linkwork.interop.calls import in_order, leading, signature_of, unlike
+from linkwork.interop.calls import batch_shapes, bind_arguments, broadcast_error, signature_of
 from linkwork.interop.packages import needed
 
 jax: Any = needed("jax", extra="jax")
@@ -35,18 +35,30 @@ jnp = jax.numpy
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
-    """Return a function of JAX arrays: those of `fn`, then parameters that are inputs, in order or by name.
+    """Return a function of a model as a function of JAX arrays.
 
-    `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of
-    `linkwork.compile`: `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and
-    the like choose what it computes. Leading dimensions are batches and broadcast.
+    Parameters
+    ----------
+    fn : ModelFunction or Derivative
+        Function of a model, or a derivative, which contains its model.
+    model : Model, optional
+        The model; omitted for derivatives.
+    **options
+        Options of `linkwork.compile`: `optional=("f_ext",)` and `parameters=("mass",)` add inputs; others,
+        such as ``frame="tool"``, are options of `fn`.
+
+    Returns
+    -------
+    callable
+        Function of the arrays of `fn`, then of parameters that are inputs, by position or name. Leading
+        dimensions are batches and broadcast.
     """
     source = source_of(fn, model, options)
     inputs, outputs = source.arrays(str(jnp.result_type(float)))
     names = [array.name for array in inputs]
 
     def call(*arrays: Any, **named: Any) -> Any:
-        values = in_order(source.name, signature, arrays, named)
+        values = bind_arguments(source.name, signature, arrays, named)
         result = call_p.bind(*_varying_alike(_operands(source, values)), source=source)
         return result[0] if len(result) == 1 else tuple(result)
 
@@ -67,11 +79,11 @@ def _operands(source: Source, values: Sequence[Any]) -> list[Any]:
     ):  # half precision is computed in single, whole numbers in JAX's own float
         dtype = np.float32 if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)
     arrays = [jnp.asarray(x, dtype=dtype) for x in numbers]
-    leads = leading(source, [array.shape for array in arrays])
+    leads = batch_shapes(source, [array.shape for array in arrays])
     try:
         batch = jnp.broadcast_shapes(*leads)
     except ValueError:
-        raise unlike(source, leads) from None
+        raise broadcast_error(source, leads) from None
     return [
         jnp.broadcast_to(array, batch + spec.shape) if lead else array
         for spec, array, lead in zip(source.inputs, arrays, leads, strict=True)
@@ -190,9 +202,7 @@ def _handler(source: Source, dtype: str, platform: str) -> int:
 
 
 def _target(source: Source, dtype: str, platform: str) -> str:
-    """Return the name under which XLA knows a kernel: made from its content, so that XLA's own cache never
-    takes one for another.
-    """
+    """Return the name under which a kernel is registered with XLA, a digest of its content."""
     key = (id(source), dtype, platform)
     if key not in _targets:
         content = source.identity or source.program.digest

@@ -14,7 +14,7 @@ from linkwork.model import Model, PlacedJoint
 
 
 class PeerJoint(NamedTuple):
-    """A joint of a peer's model: its kind in the peer's words, and where its entries in q and v start."""
+    """A joint of a model of other software: its name and kind there, and its first entries in q and v."""
 
     name: str
     kind: str
@@ -27,12 +27,24 @@ def matched(
     theirs: Sequence[PeerJoint],
     kinds: Mapping[str, type[Joint]],
     peer: str,
-    aside: Container[str] = (),
+    ignored: Container[str] = (),
 ) -> list[tuple[PlacedJoint, PeerJoint]]:
-    """Return every joint here with the one there that has its name; `kinds` says which kind here is each of
-    theirs. Joints `aside` are none there.
+    """Return the pairs of joints of both models with the same name; raise ModelError if any is unmatched.
 
-    Free joints often have no name: the only one of both models is the same one, whatever it is called.
+    Free joints often have no name: if each model has one free joint, these two match.
+
+    Parameters
+    ----------
+    model : Model
+        Model of linkwork.
+    theirs : sequence of PeerJoint
+        Joints of the other model.
+    kinds : mapping of str to type
+        Joint class of linkwork for each kind of the other software.
+    peer : str
+        Name of the other software, for messages.
+    ignored : container of str
+        Joints of linkwork without a counterpart.
     """
     names = {ours.name for ours in model.joints}
     free_here = [ours for ours in model.joints if isinstance(ours.kind, Free)]
@@ -42,7 +54,7 @@ def matched(
         by_name[free_here[0].name] = by_name.pop(free_there[0].name)
     pairs = []
     for ours in model.joints:
-        if ours.name in aside:
+        if ours.name in ignored:
             continue
         result = by_name.pop(ours.name, None)
         if result is None:

@@ -5,10 +5,10 @@
     mujoco.mj_forward(mj_model, data)
     a = states.a_from(q, v, data.qacc)
 
-What differs there: the order of joints; quaternions are w x y z; a free joint's velocity is linear first, and
-that part is in the axes of the world, so that its acceleration has another term; a free joint's coordinates
-are those of its body in the world; hinges and slides count from `qpos0`. The maps of velocities and forces
-depend on q, which is always the one here.
+Differences in MuJoCo: the order of joints; quaternions are w x y z; the velocity of a free joint is linear
+first, with the linear part in world axes, so its acceleration has another term; the coordinates of a free
+joint are those of its body in the world; coordinates of hinges and slides count from `qpos0`. Maps of
+velocities and forces depend on q, which is always that of linkwork.
 """
 
 from __future__ import annotations
@@ -31,14 +31,25 @@ _KINDS: dict[str, type[Joint]] = {"free": Free, "ball": Spherical, "slide": Pris
 
 
 class States:
-    """Takes states of `model` to those of MuJoCo's model of the same robot (`..._to`), and back (`..._from`).
+    """Conversion of states of a model to MuJoCo's model of the same robot (`..._to`) and back (`..._from`).
 
-    Joints are matched by name (one without a name is called as `linkwork.load` calls it); the only
-    free joint of both models is matched under any name. All methods take arrays
-    with any leading batch dimensions. ModelError where the joints do not match.
+    Joints are matched by name; joints without a name have that given by `linkwork.load`, and single free
+    joints match under any name. All methods accept leading batch dimensions.
 
-    Joints that stand for fixed tendons (`"tendon name"`) follow others and are none there: q has their
-    coordinates, and velocities, accelerations, forces and matrices are those of the model's own velocities.
+    Joints that represent fixed tendons (`"tendon name"`) have no counterpart in MuJoCo: their coordinates are
+    part of q, and velocities, accelerations, forces and matrices are those of the independent joints.
+
+    Parameters
+    ----------
+    model : Model
+        Model of linkwork.
+    mj_model : mujoco.MjModel
+        MuJoCo's model of the same robot.
+
+    Raises
+    ------
+    ModelError
+        If the joints of both models do not match.
     """
 
     def __init__(self, model: Model, mj_model: Any) -> None:
@@ -59,7 +70,7 @@ class States:
             raise ModelError(f"expected a MuJoCo model, got {type(mj_model).__name__}") from None
         self._model = model
         self._tendons = _tendons(model, {joint.name for joint in theirs})
-        self._pairs = matched(model, theirs, _KINDS, "MuJoCo", aside=self._tendons)
+        self._pairs = matched(model, theirs, _KINDS, "MuJoCo", ignored=self._tendons)
         names = [name for joint in model.joints if joint.name not in self._tendons for name in joint.v_names]
         if self._tendons and sorted(names) == sorted(model.v_names):
             names = [*model.v_names]  # no other loops: velocities are the model's own
@@ -119,11 +130,11 @@ class States:
         return _times(_transposed(self._map(q)), rows(v, self.nv, "v"))
 
     def a_to(self, q: Any, v: Any, a: Any) -> np.ndarray:
-        """Return accelerations, (..., nv), at our velocity v."""
+        """Return accelerations, (..., nv), at a velocity v of linkwork."""
         return _times(self._map(q), rows(a, self._nv, "a") + self._shift(v))
 
     def a_from(self, q: Any, v: Any, a: Any) -> np.ndarray:
-        """Return accelerations, (..., nv), at our velocity v."""
+        """Return accelerations, (..., nv), at a velocity v of linkwork."""
         return _times(_transposed(self._map(q)), rows(a, self.nv, "a")) - self._shift(v)
 
     def tau_to(self, q: Any, tau: Any) -> np.ndarray:
@@ -153,9 +164,7 @@ class States:
         return np.asarray(J) @ self._map(q)
 
     def _map(self, q: Any) -> np.ndarray:
-        """Return the orthogonal T that takes velocities here to those there, and forces as well, (..., nv,
-        nv).
-        """
+        """Return the orthogonal map T of velocities and forces to MuJoCo, (..., nv, nv)."""
         q = rows(q, self._model.nq, "q")
         T = np.zeros((*q.shape[:-1], self.nv, self._nv))
         for ours, joint in self._pairs:
@@ -169,9 +178,7 @@ class States:
         return T
 
     def _shift(self, v: Any) -> np.ndarray:
-        """Return what our acceleration lacks of the rate of a velocity in world axes:
-        w × v of a free joint.
-        """
+        """Return the term ω × v by which rates of linear velocities of free joints in world axes differ."""
         v = rows(v, self._nv, "v")
         shift = np.zeros(v.shape)
         for ours, joint in self._pairs:
@@ -182,9 +189,7 @@ class States:
 
 
 def _tendons(model: Model, theirs: set[str]) -> dict[str, tuple[int, list[tuple[int, float]]]]:
-    """Return joints that stand for fixed tendons: their coordinates, and those that they follow with their
-    ratios.
-    """
+    """Return the joints that represent fixed tendons: index in q, and indices and ratios of their joints."""
     result = {}
     for coupling in model.loops:
         joint = next((joint for joint in model.joints if joint.name == coupling.name), None)
@@ -213,9 +218,7 @@ def _world_axes(joint: PlacedJoint, q: np.ndarray) -> np.ndarray:
 
 
 def _quaternion(pose: Pose) -> np.ndarray:
-    """Return x y z w of a constant pose's rotation: of the four formulas,
-    the one that divides by the most.
-    """
+    """Return the quaternion x y z w of a constant pose, by the best conditioned of four formulas."""
     R = np.asarray(pose.R, dtype=float)
     K = np.array([
         [1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]],

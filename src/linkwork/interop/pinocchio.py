@@ -5,9 +5,9 @@
     states = linkwork.interop.pinocchio.States(model, pin_model)
     tau = states.tau_from(pinocchio.rnea(pin_model, data, states.q_to(q), states.v_to(v), states.v_to(a)))
 
-What differs there: the order of joints; spatial vectors have the linear part first, also the velocity of a
-free joint; a continuous joint and the angle of a planar one are a cosine and a sine, so that whole turns are
-lost there: see `q_from`. Quaternions are x y z w on both sides.
+Differences in Pinocchio: the order of joints; spatial vectors are linear first, also the velocity of a free
+joint; a continuous joint and the angle of a planar joint are a cosine and a sine, so whole turns are lost
+(see `q_from`). Quaternions are x y z w in both.
 """
 
 from __future__ import annotations
@@ -46,11 +46,22 @@ _AXES = (
 
 
 class States:
-    """Takes states of `model` to those of Pinocchio's model of the same robot (`..._to`), and back
-    (`..._from`).
+    """Conversion of states of a model to Pinocchio's model of the robot (`..._to`) and back (`..._from`).
 
-    Joints are matched by name; the only free joint of both models is matched under any name. All
-    methods take arrays with any leading batch dimensions. ModelError where the joints do not match.
+    Joints are matched by name; single free joints match under any name. All methods accept leading batch
+    dimensions.
+
+    Parameters
+    ----------
+    model : Model
+        Model of linkwork.
+    pin_model : pinocchio.Model
+        Pinocchio's model of the same robot.
+
+    Raises
+    ------
+    ModelError
+        If the joints of both models do not match.
     """
 
     def __init__(self, model: Model, pin_model: Any) -> None:
@@ -89,9 +100,7 @@ class States:
         self._check_axes(model, pin_model, pairs)
 
     def _check_axes(self, model: Model, pin_model: Any, pairs: list[tuple[PlacedJoint, PeerJoint]]) -> None:
-        """Raise if the velocities of a joint of several axes mean others there: Pinocchio ignores a planar
-        joint's normal.
-        """
+        """Raise if axes of a joint with several velocities differ: Pinocchio ignores planar normals."""
         q = model.neutral()
         there_q = self.q_to(q)
         by_place = {joint.idx_q: joint for joint in list(pin_model.joints)[1:]}
@@ -102,17 +111,12 @@ class States:
                 joint.calc(data, there_q)
                 axis = np.asarray(ours.kind.subspace(q[ours.q_slice]), dtype=float)
                 if not np.allclose(axis, np.asarray(data.S)[_SWAPPED], atol=1e-9):
-                    message = (
-                        f"joint {ours.name!r} of {printable(model.name)} moves about or along other axes in "
-                        "the Pinocchio model"
+                    hint = (
+                        ": there the normal of a planar joint is z" if isinstance(ours.kind, Planar) else ""
                     )
                     raise ModelError(
-                        message
-                        + (
-                            ": there the normal of a planar joint is z"
-                            if isinstance(ours.kind, Planar)
-                            else ""
-                        )
+                        f"joint {ours.name!r} of {printable(model.name)} has other axes in the Pinocchio "
+                        f"model{hint}"
                     )
 
     def q_to(self, q: Any) -> np.ndarray:
@@ -127,12 +131,17 @@ class States:
         return result
 
     def q_from(self, q: Any, *, near: Any = None) -> np.ndarray:
-        """Return configurations, (..., nq).
+        """Return configurations of linkwork, (..., nq), from those of Pinocchio.
 
-        Of an angle that is a cosine and a sine there, whole turns are not known. With `near`, configurations
-        here (..., nq), it is the one within half a turn of that: give the state before. Without, it is
-        between -π and π, but for joints in couplings and implicit constraints: they get the fewest turns with
-        which these hold, so that gears stay in mesh.
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Configurations of Pinocchio.
+        near : array_like, shape (..., nq), optional
+            Configurations of linkwork, such as the previous state. Angles that are a cosine and a sine in
+            Pinocchio, without whole turns, are within half a turn of these. By default they are between -π
+            and π, and angles in couplings and implicit constraints have the fewest turns that satisfy these,
+            so that gears stay in mesh.
         """
         q = rows(q, self.nq, "q")
         result = POOL.empty((*q.shape[:-1], self._our_nq), float)
@@ -169,14 +178,14 @@ class States:
         return np.asarray(M)[..., self._from[:, None], self._from]
 
     def jacobian_to(self, J: Any) -> np.ndarray:
-        """Return Jacobians of frames, and matrices that take v to a momentum, (..., 6, nv)."""
+        """Return Jacobians of frames, or maps from v to a momentum, (..., 6, nv)."""
         return np.asarray(J)[..., _SWAPPED[:, None], self._to]
 
     def jacobian_from(self, J: Any) -> np.ndarray:
-        """Return Jacobians of frames, and matrices that take v to a momentum, (..., 6, nv)."""
+        """Return Jacobians of frames, or maps from v to a momentum, (..., 6, nv)."""
         return np.asarray(J)[..., _SWAPPED[:, None], self._from]
 
     @staticmethod
     def spatial(x: Any) -> np.ndarray:
-        """Return velocities, accelerations, forces or momenta in space, (..., 6), either way."""
+        """Return spatial vectors with both halves exchanged, (..., 6), in either direction."""
         return rows(x, 6, "a spatial vector")[..., _SWAPPED]

@@ -1,4 +1,4 @@
-"""Models of Pinocchio made from trees of linkwork."""
+"""Pinocchio models built from trees of linkwork."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def pinocchio_tree(pin: Any, model: Model) -> Any:
 
     Raises ValueError for joints of other kinds than free, revolute, prismatic, spherical and universal.
     """
-    made = pin.Model()
-    made.gravity.linear = np.array(model.gravity)
+    result = pin.Model()
+    result.gravity.linear = np.array(model.gravity)
     for joint, body in zip(model.joints, model.bodies):
         if isinstance(joint.kind, Free):
             kind = pin.JointModelFreeFlyer()
@@ -48,13 +48,13 @@ def pinocchio_tree(pin: Any, model: Model) -> Any:
         else:
             raise ValueError(type(joint.kind).__name__)
         place = pin.SE3(np.array(joint.place.R, dtype=float), np.array(joint.place.p, dtype=float))
-        k = made.addJoint(joint.parent + 1, kind, place, joint.name)
-        made.appendBodyToJoint(
+        k = result.addJoint(joint.parent + 1, kind, place, joint.name)
+        result.appendBodyToJoint(
             k, pin.Inertia(body.mass, np.array(body.center), np.array(body.moment)), pin.SE3.Identity()
         )
         for at, armature in enumerate(joint.armature):
-            made.armature[made.idx_vs[k] + at] = armature
-    return made
+            result.armature[result.idx_vs[k] + at] = armature
+    return result
 
 
 def _along(axis: Any, aligned: list[Any], skew: Any) -> Any:

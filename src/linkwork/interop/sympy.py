@@ -1,4 +1,4 @@
-"""Equations of small mechanisms in SymPy, to read, to print as LaTeX, and to work with.
+"""Equations of small mechanisms in SymPy, as expressions and LaTeX.
 
     print(linkwork.interop.sympy.equations(linkwork.inverse_dynamics, model).latex())
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwork.errors import LimitError, ShapeError
 from linkwork.functions.engine.sources import Source, source_of
-from linkwork.interop.calls import in_order, signature_of
+from linkwork.interop.calls import bind_arguments, signature_of
 from linkwork.interop.expressions import UNSCALED, evaluate, size
 from linkwork.interop.packages import needed
 
@@ -33,9 +33,7 @@ def _number(x: Any) -> Any:
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:
-    """Return a case distinction. NaN only marks where a formula is undefined, as 1/x at zero, which the other
-    case implies.
-    """
+    """Return a case distinction, or one case if the other is NaN, which only marks undefined values."""
     if x is sympy.nan or y is sympy.nan:
         return y if x is sympy.nan else x
     return sympy.Piecewise((x, condition), (y, True))
@@ -61,8 +59,9 @@ _MAX_SIMPLIFIED_OPERATIONS = 500
 
 @dataclass(frozen=True)
 class Equations:
-    """Equations of a function: `inputs` and `outputs` by name, as SymPy symbols, expressions, matrices or
-    arrays.
+    """Equations of a function, with `inputs` and `outputs` by name.
+
+    Inputs are SymPy symbols; outputs are expressions, matrices or arrays.
     """
 
     name: str
@@ -89,13 +88,11 @@ def _rounded(value: Any) -> Any:
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
-    """Return a function of SymPy's expressions, in arrays of the right shape, that gives expressions;
-    arguments as of `equations`.
-    """
+    """Return a function of a model as a function of arrays of SymPy expressions; see `equations`."""
     source = source_of(fn, model, options)
 
     def call(*arrays: Any, **named: Any) -> Any:
-        values = in_order(source.name, signature, arrays, named)
+        values = bind_arguments(source.name, signature, arrays, named)
         result = _evaluate(source, [np.array(x, dtype=object) for x in values])
         return result[0] if len(result) == 1 else tuple(result)
 
@@ -106,12 +103,28 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
 
 
 def equations(fn: Any, model: Any = None, *, simplify: bool = True, **options: Any) -> Equations:
-    """Return the equations of a function of a model, or of a derivative of one, in symbols q1, q2, ..., v1,
-    ...
+    """Return the equations of a function of a model in symbols q1, q2, ..., v1, ...
 
-    `options` are those of `linkwork.compile`; with `parameters=("mass",)` masses are symbols too. `simplify`
-    lets SymPy look for shorter forms, which takes some seconds; entries of more than 500 operations stay as
-    they are. LimitError where the program is too long to be read.
+    Parameters
+    ----------
+    fn : ModelFunction or Derivative
+        Function of a model, or a derivative, which contains its model.
+    model : Model, optional
+        The model; omitted for derivatives.
+    simplify : bool, optional
+        Let SymPy simplify entries of up to 500 operations, which takes some seconds.
+    **options
+        Options of `linkwork.compile`; with ``parameters=("mass",)`` masses are symbols too.
+
+    Returns
+    -------
+    Equations
+        Symbols of the inputs and expressions of the outputs.
+
+    Raises
+    ------
+    LimitError
+        If the program has more than 500 operations.
     """
     source = source_of(fn, model, options)
     if size(source.program) > _MAX_OPERATIONS:

@@ -1,14 +1,12 @@
-"""Functions of a model in PyTorch: operators of `torch.library`, with autograd, vmap, fake tensors and
-torch.compile.
+"""Functions of a model in PyTorch: operators with autograd, vmap, fake tensors and torch.compile.
 
     f = linkwork.interop.torch.function(linkwork.forward_dynamics, model)
     a = f(q, v, tau)
 
-Operators work on tensors in the memory of the CPU or of an NVIDIA GPU, without copying those that are
-contiguous; on a GPU on PyTorch's current stream, by a CUDA kernel (extra `cuda`). Gradients are operators
-too, so they can be differentiated again. They are by the entries of arrays, q's too; `function` also takes
-derivatives on the tangent space, as `linkwork.jacobian`, `jvp` and `vjp` give them. Numbers are those of the
-tensors: float64 or float32.
+Operators of `torch.library` accept tensors on the CPU or an NVIDIA GPU (extra `cuda`, on PyTorch's current
+stream) and do not copy contiguous ones. Gradients are operators too, so they can be differentiated again.
+They are with respect to the entries of arrays, including those of q; `function` also accepts derivatives on
+the tangent space, `linkwork.jacobian`, `jvp` and `vjp`. The dtype is that of the tensors, float64 or float32.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from typing import Any
 from linkwork.compiler.runtime.results import POOL
 from linkwork.errors import DtypeError, TargetError
 from linkwork.functions.engine.sources import Source, source_of
-from linkwork.interop.calls import in_order, leading, signature_of, unlike
+from linkwork.interop.calls import batch_shapes, bind_arguments, broadcast_error, signature_of
 from linkwork.interop.packages import needed
 
 torch: Any = needed("torch", extra="torch")
@@ -30,11 +28,23 @@ Tensors = Sequence[Any]
 
 
 def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
-    """Return a function of tensors: those of `fn`, then parameters that are inputs, in order or by name.
+    """Return a function of a model as a function of tensors.
 
-    `fn` is a function of a model, or a derivative of one, which knows its model. `options` are those of
-    `linkwork.compile`: `optional=("f_ext",)` and `parameters=("mass",)` ask for more inputs, frame="tool" and
-    the like choose what it computes. Leading dimensions are batches and broadcast.
+    Parameters
+    ----------
+    fn : ModelFunction or Derivative
+        Function of a model, or a derivative, which contains its model.
+    model : Model, optional
+        The model; omitted for derivatives.
+    **options
+        Options of `linkwork.compile`: `optional=("f_ext",)` and `parameters=("mass",)` add inputs; others,
+        such as ``frame="tool"``, are options of `fn`.
+
+    Returns
+    -------
+    callable
+        Function of the arrays of `fn`, then of parameters that are inputs, by position or name. Leading
+        dimensions are batches and broadcast. Its attribute `operator` is the operator of `torch.library`.
     """
     source = source_of(fn, model, options)
     operator = operator_of(source)
@@ -43,7 +53,7 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
 
     def call(*tensors: Any, **named: Any) -> Any:
         values = (
-            in_order(source.name, signature, tensors, named)
+            bind_arguments(source.name, signature, tensors, named)
             if named or len(tensors) != len(names)
             else tensors
         )
@@ -61,9 +71,7 @@ def function(fn: Any, model: Any = None, **options: Any) -> Callable[..., Any]:
 
 
 def _sees_only_functions() -> bool:
-    """Return whether a transformation of torch.func or forward mode is at work: these do not see through
-    operators.
-    """
+    """Return whether a transformation of torch.func or forward mode is active, which needs `_transformed`."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
@@ -95,13 +103,13 @@ def _operands(source: Source, values: Tensors) -> list[Any]:
                     f"{source.name}: {spec.name} is on {raw.device}, another tensor on {device}: move one"
                 )
             tensors[k] = tensors[k].to(device)
-    leads = leading(source, [tuple(x.shape) for x in tensors])
+    leads = batch_shapes(source, [tuple(x.shape) for x in tensors])
     batch = max(leads, key=len)
     if any(lead not in ((), batch) for lead in leads):  # what follows imports SymPy
         try:
             batch = torch.broadcast_shapes(*leads)
         except RuntimeError:
-            raise unlike(source, leads) from None
+            raise broadcast_error(source, leads) from None
     return [
         x.expand(batch + spec.shape) if lead and lead != batch else x
         for spec, x, lead in zip(source.inputs, tensors, leads, strict=True)
@@ -121,7 +129,7 @@ def _tensor(name: str, word: str, x: Any) -> Any:
             raise DtypeError(f"{name}: {word}: expected real numbers, got {x.dtype}")
     if x.layout != torch.strided:
         raise DtypeError(
-            f"{name}: {word} is stored as {x.layout}, which cannot be read: .to_dense() makes it an array"
+            f"{name}: {word}: expected a dense tensor, got layout {x.layout}; convert it by .to_dense()"
         )
     return x
 
@@ -132,7 +140,7 @@ _library = torch.library.Library("linkwork", "FRAGMENT")
 
 
 def operator_of(source: Source) -> Any:
-    """Return the operator of a source: tensors in, a tensor or several out. Its name tells its content."""
+    """Return the operator of a source, whose name is a digest of its content."""
     digest = hashlib.sha256((source.identity or source.program.digest).encode()).hexdigest()[:32]
     name = f"{source.name}_{digest}"
     if name not in _operators:
@@ -192,8 +200,8 @@ def _registered(name: str, source: Source) -> Any:
 def _gradients(
     source: Source, tensors: Tensors, bars: Tensors, needed_inputs: Sequence[bool], call: Any
 ) -> list[Any]:
-    """Return the gradients of the wanted tensors, None for the others."""
-    wrt = tuple(k for k, want in enumerate(needed_inputs) if want)
+    """Return the gradients of the needed tensors, None for the others."""
+    wrt = tuple(k for k, is_needed in enumerate(needed_inputs) if is_needed)
     gradients: list[Any] = [None] * len(tensors)
     if wrt:
         for k, gradient in zip(wrt, call(source.vjp(wrt), [*tensors, *bars]), strict=True):
@@ -203,9 +211,7 @@ def _gradients(
 
 
 def _transformed(source: Source) -> Callable[[Tensors], Tensors]:
-    """Return the call for transformations of torch.func, which do not see through operators of
-    torch.library.
-    """
+    """Return the call for transformations of torch.func, which do not support operators of torch.library."""
 
     class Call(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
@@ -249,9 +255,7 @@ def _batch(source: Source, tensors: Tensors) -> tuple[Any, ...]:
 
 
 def _moved(source: Source, size: int, tensors: Tensors, dims: Sequence[int | None]) -> list[Any]:
-    """Return the tensors with a mapped dimension in front of the batch; those that have neither stay as they
-    are.
-    """
+    """Return tensors with the mapped dimension first; those without mapped and batch dimensions stay."""
     inner = [x if d is None else x.select(d, 0) for x, d in zip(tensors, dims)]
     before = _batch(source, inner)
     moved = []

@@ -1,6 +1,4 @@
-"""Unwrapping of angles of which a peer keeps cosine and sine only:
-how many whole revolutions they have made.
-"""
+"""Unwrapping of angles that are stored as cosine and sine: their number of whole revolutions."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ _EQUATION_TOL = 1e-6  # [rad, or what an equation is in] times its largest coeff
 
 
 class Turns:
-    """Adds whole turns to the angles of `model` at the places `angles` in q."""
+    """Whole turns of the angles of a model at the indices `angles` in q."""
 
     def __init__(self, model: Model, angles: np.ndarray) -> None:
         self._angles = angles
@@ -35,8 +33,9 @@ class Turns:
         return q
 
     def coupled(self, q: np.ndarray) -> np.ndarray:
-        """Return q (..., nq) with the fewest turns at which couplings and implicit constraints hold; as it is
-        where none are found.
+        """Return q, (..., nq), with the fewest turns that satisfy couplings and implicit constraints.
+
+        Rows for which there are none stay unchanged.
         """
         flat = q.reshape(-1, q.shape[-1]).copy()
         for group in self._groups:
@@ -56,8 +55,7 @@ class _Group:
         start = model.tree_neutral()
         turned = start + _REVOLUTION * np.eye(model.nq)[self.angles]
         S = (self._phi(turned) - self._phi(start[None])).T
-        # of a function of cosines and sines, turns change nothing; of one that has no value there, nothing is
-        # known
+        # turns do not change functions of cosines and sines; NaN is treated as no dependence
         self._S = np.where(np.abs(S) > 1e-9, S, 0.0)
         self._solved = _pivots(self._S)
 
@@ -97,7 +95,7 @@ class _Group:
 
 
 def _groups(model: Model, wrapped: set[int]) -> list[list[Coupling | ImplicitConstraint]]:
-    """Return couplings and implicit constraints with such angles in them; those that share one together."""
+    """Return groups of couplings and implicit constraints that share wrapped angles."""
     groups: list[tuple[set[int], list[Coupling | ImplicitConstraint]]] = []
     for e in model.loops:
         angles = wrapped & set(_places(model, e)) if isinstance(e, (Coupling, ImplicitConstraint)) else set()
@@ -121,9 +119,7 @@ def _places(model: Model, equation: Coupling | ImplicitConstraint) -> list[int]:
 
 
 def _pivots(S: np.ndarray) -> list[int]:
-    """Return columns to solve for, one for each row that can be: a fast joint first, since it counts the
-    turns of slow ones finely.
-    """
+    """Return columns to solve for, one per solvable row, fast joints first: these resolve slow ones."""
     remaining = S.copy()
     selected = []
     for row in range(len(S)):

@@ -152,7 +152,7 @@ def is_of_inertias(note: str) -> bool:
     return any(words in note for words in OF_INERTIAS)
 
 
-def impossible_bodies(model: ModelData) -> set[int]:
+def inconsistent_bodies(model: ModelData) -> set[int]:
     """Return the bodies with physically inconsistent inertias, according to the notes."""
     text = " ".join(note for note in model.notes if is_of_inertias(note))
     return {

@@ -16,9 +16,7 @@ Arrows = list[tuple[np.ndarray, np.ndarray]]
 
 
 def torque_arrows(scene: Scene, log: Log | None, state: int, q: np.ndarray, poses: np.ndarray) -> Arrows:
-    """Return arrows along the axes of independent joints: the log's joint forces,
-    or those against gravity.
-    """
+    """Return arrows along independent joint axes: joint forces of the log, or those against gravity."""
     model = scene.model
     if not model.nv:
         return []

@@ -1,6 +1,4 @@
-"""The graph of a mechanism as a picture: the spanning tree, the loops across it, the clusters that they make,
-and a legend.
-"""
+"""Graph of a mechanism as a picture: spanning tree, loops, clusters and a legend."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from pathlib import Path
 from linkwork.mechanism import LoopConstraint
 from linkwork.mechanism.names import join_names, plain, printable
 from linkwork.model import GROUND, WORLD, Model
-from linkwork.model.report import count, impossible_bodies, loop_kind
+from linkwork.model.report import count, inconsistent_bodies, loop_kind
 
 # [px]: rows, boxes, letters of names and of what is below them
 ROW = 46
@@ -26,16 +24,16 @@ INK = "#24292f"
 GREY = "#57606a"
 RED = "#c0392b"
 BLUE = "#1f5fa8"
-LONGEST = 48  # letters of a name that are shown
+MAX_NAME_LENGTH = 48  # letters of a name that are shown
 
 
 def draw_graph(model: Model, path: str | os.PathLike[str] | None = None) -> str:
-    """Return an SVG of the model's graph; also written to `path`, if one is given.
+    """Return an SVG of the model's graph, and write it to `path` if given.
 
-    Bodies stand in the order of the model, each to the right of its parent, with the joint that
-    moves it below its name. Joints of the tree are solid lines, loops and couplings dashed ones. Bodies of
-    one cluster have one colour; those with an inertia that no body can have, a red frame. The legend tells
-    all this, and ranks and independent velocities.
+    Bodies are in the order of the model, each to the right of its parent, with the joint that moves it below
+    its name. Joints of the tree are solid lines, loops and couplings dashed ones. Bodies of one cluster have
+    one colour; those with physically inconsistent inertias have a red frame. The legend explains the signs
+    and gives ranks and independent velocities.
     """
     picture = _Graph(model)
     text = picture.svg()
@@ -52,12 +50,15 @@ class _Graph:
         self.depth = {GROUND: 0}
         for joint in model.joints:
             self.depth[joint.child] = self.depth[joint.parent] + 1
-        self.names = {GROUND: WORLD, **{body.index: printable(body.name, LONGEST) for body in model.bodies}}
+        self.names = {
+            GROUND: WORLD,
+            **{body.index: printable(body.name, MAX_NAME_LENGTH) for body in model.bodies},
+        }
         self.joints = {GROUND: ""}
         for j in model.joints:
             self.joints[j.child] = (
                 f"{type(j.kind).__name__.lower()} "
-                f"{printable(j.name, LONGEST)}{self._mark(j.v_names, j.child)}"
+                f"{printable(j.name, MAX_NAME_LENGTH)}{self._mark(j.v_names, j.child)}"
             )
         self.width = 22 + max(LETTER * len(n) for n in self.names.values())
         self.width = max(self.width, 22 + max(SMALL * len(n) for n in self.joints.values()))
@@ -66,7 +67,7 @@ class _Graph:
         self.colour: dict[int, str] = {}
         for number, cluster in enumerate(self.looped):
             self.colour |= dict.fromkeys(cluster.bodies, COLOURS[number % len(COLOURS)])
-        self.impossible = impossible_bodies(model)
+        self.inconsistent = inconsistent_bodies(model)
         self.bottom = MARGIN + ROW * (len(self.names) + 0.7)
 
     def _mark(self, v_names: tuple[str, ...], k: int) -> str:
@@ -111,7 +112,7 @@ class _Graph:
         x, y = self.at(body)
         fill = self.colour.get(body, "#ffffff" if body != GROUND else "#e4e7eb")
         joint = self.joints[body]
-        stroke = f'stroke="{RED}" stroke-width="2.5"' if body in self.impossible else f'stroke="{GREY}"'
+        stroke = f'stroke="{RED}" stroke-width="2.5"' if body in self.inconsistent else f'stroke="{GREY}"'
         below = _text(x + 10, y + 12, joint, size=10, fill=GREY) if joint else ""
         return (
             f'<g><title>{escape(joint.rstrip("*"))}</title><rect x="{x}" y="{y - HIGH / 2}" '
@@ -121,9 +122,7 @@ class _Graph:
         )
 
     def _arcs(self, loop: LoopConstraint) -> Iterator[str]:
-        """Yield a dashed curve to the right of the boxes, from one end to the next, and the name of the loop
-        at the first.
-        """
+        """Yield dashed curves right of the boxes, from one end to the next, and the name of the loop."""
         dashes = "2 3" if loop in self.model.constrained_loops else "5 3"
         tint = RED if loop.ends else BLUE
         for n, (one, other) in enumerate(pairwise(loop.bodies)):
@@ -142,7 +141,7 @@ class _Graph:
                 yield _text(*place, printable(loop.name, 24), size=10, fill=tint)
 
     def _legend(self) -> Iterator[tuple[str, str]]:
-        """Yield a sign and what it means, for all that is in this picture."""
+        """Yield the signs in this picture and their meanings."""
         model = self.model
         box = '<rect x="6" y="-7" width="22" height="14" rx="3" fill="{}" stroke="{}"/>'
         line = '<path d="M4 0 H30" stroke="{}" stroke-width="1.6"{}/>'
@@ -158,9 +157,9 @@ class _Graph:
                 "a coupling of joints (gear, belt, differential), embedded in the coordinates",
             )
         if model.constrained_loops:
-            yield line.format(RED, dotted), "a loop or coupling that forces hold"
-        if self.impossible:
-            yield box.format("#ffffff", RED), "an inertia that no body can have"
+            yield line.format(RED, dotted), "a constrained loop or coupling, enforced by forces"
+        if self.inconsistent:
+            yield box.format("#ffffff", RED), "a physically inconsistent inertia"
         if any(name.endswith("*") for name in self.joints.values()):
             yield _text(13, 5, "*"), "a joint whose velocity is independent, in a loop"
         for number, cluster in enumerate(self.looped):

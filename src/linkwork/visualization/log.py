@@ -1,4 +1,4 @@
-"""Motions to be played: of a log, of a rollout, of arrays, or of a file that `linkwork simulate` wrote."""
+"""Motions for the viewer: logs, rollouts, mappings of arrays, and files written by `linkwork simulate`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ WORDS = ("t", "q", "v", "tau", "points", "forces")
 
 
 def as_log(model: Model, source: Any, *, row: int = 0) -> Log:
-    """Return a log of a `Log`, a mapping with "q" and maybe "t", "tau", "points" and "forces", a `Rollout`,
-    or an .npz file.
+    """Return one row of a motion as a log, up to the first state that is not finite.
 
-    Of many rows one is taken. Times are 1/60 s apart where none are given. States that are not finite end it.
+    `source` is a `Log`, a `Rollout`, a mapping with "q" and optionally "t", "tau", "points" and "forces", or
+    an .npz file. Without times, states are 1/60 s apart.
     """
     words = _words(source)
     if "q" not in words:

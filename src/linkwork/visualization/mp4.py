@@ -1,4 +1,4 @@
-"""MP4 films (H.264), by the ffmpeg that the package imageio-ffmpeg brings."""
+"""MP4 films (H.264), written by the ffmpeg of the package imageio-ffmpeg."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkwork.mechanism.names import plain, printable
 
 
 def ffmpeg() -> str:
-    """Return the path of ffmpeg; MissingPackageError where the package that brings it is not installed."""
+    """Return the path of ffmpeg; raise MissingPackageError if the package imageio-ffmpeg is missing."""
     try:
         import imageio_ffmpeg
     except ImportError:

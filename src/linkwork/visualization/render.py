@@ -26,8 +26,9 @@ THIN = 0.15
 
 @dataclass(frozen=True)
 class Camera:
-    """Perspective: from an `eye` towards a point `at` [m], with `pixels` per metre there; `up` is upright in
-    the picture.
+    """Perspective camera from an `eye` towards a point `at` [m], with `pixels` per metre there.
+
+    `up` is the vertical direction of the picture.
     """
 
     eye: np.ndarray
@@ -60,9 +61,7 @@ class Camera:
 
 
 def camera_for(low: np.ndarray, high: np.ndarray, width: int, height: int) -> Camera:
-    """Return a camera that sees all of a box [m]: a planar one along its normal, others from the front, right
-    and above.
-    """
+    """Return a camera that sees a box [m]: flat ones along their normal, others from front and above."""
     middle = 0.5 * (low + high)
     extent = high - low
     reach = max(float(np.linalg.norm(extent)), 1e-3)

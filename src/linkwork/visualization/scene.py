@@ -30,10 +30,10 @@ CLUSTERS = (
 
 @dataclass(frozen=True)
 class Scene:
-    """Meshes by body, in its frame, None for the world's at GROUND; their colours; ellipsoids of inertia;
-    what is not shown.
+    """Meshes and colours by body, in its frame (GROUND for the world), and ellipsoids of inertia.
 
-    `size` is about the length of the model [m], by which arrows and frames are drawn.
+    `notes` lists what is not shown. `size` is about the length of the model [m], which scales arrows and
+    frames.
     """
 
     model: Model
