@@ -87,7 +87,7 @@ def test_what_is_always_timed() -> None:
     model = lw.robots.chain(2)
     asked = {"short": (lw.forward_dynamics, {}), "long": (lw.inverse_dynamics, {})}
     calls: list[int] = []
-    found = costs(asked, model, turns=2, most=0, always=("long",), between=lambda: calls.append(1))
+    found = costs(asked, model, turns=2, max_operations=0, always=("long",), between=lambda: calls.append(1))
     assert found["short"].one is None and found["long"].one is not None and len(calls) == 2
 
 

@@ -127,8 +127,8 @@ def test_pinocchio_finds_the_same(name: str, ways: set[str]) -> None:
 
 def test_what_is_too_long_is_not_timed() -> None:
     model = lw.robots.link_rotor_chain(2)
-    assert cost(lw.forward_dynamics, model, turns=1, most=1)[1:] == (None, None)
-    operations, one, batch = cost(lw.forward_dynamics, model, turns=1, most=1000)
+    assert cost(lw.forward_dynamics, model, turns=1, max_operations=1)[1:] == (None, None)
+    operations, one, batch = cost(lw.forward_dynamics, model, turns=1, max_operations=1000)
     assert operations > 1 and one is not None and batch is not None and 0 < batch < one
 
 
