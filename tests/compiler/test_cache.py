@@ -593,6 +593,29 @@ def test_least_recently_used_goes_first(tmp_path: Path) -> None:
         assert cache.load(make_key("more", str(number))) is not None
 
 
+def test_a_store_costs_no_more_in_a_large_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far from the limit, files are looked at a few times in all, not all of them by every store; what other
+    processes store is counted.
+    """
+    looks = [0]
+    real = Path.lstat
+
+    def counted(path: Path) -> os.stat_result:
+        looks[0] += path.suffix == ".kernel"
+        return real(path)
+
+    monkeypatch.setattr(Path, "lstat", counted)
+    cache = Cache(tmp_path / "cache")
+    for number in range(400):
+        assert cache.store(make_key(str(number)), {}, bytes(10))
+    assert looks[0] < 12 * 400
+    other = Cache(tmp_path / "cache", limit_bytes=100_000)
+    assert other.store(KEY, {}, bytes(10))
+    for number in range(300):
+        assert cache.store(make_key("more", str(number)), {}, bytes(500))
+    assert other.store(OTHER, {}, bytes(10)) and other.size() <= 100_000
+
+
 def test_entry_over_the_limit(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", limit_bytes=2000)
     assert cache.store(KEY, {}, bytes(1000))
@@ -641,7 +664,7 @@ def test_files_that_vanish_meanwhile(stored: Cache, monkeypatch: pytest.MonkeyPa
         assert stored.verify() == [] and len(stored.entries()) == 1 and stored.size() == SIZE
     seen = module.CacheFile(OTHER, entry_path(stored, OTHER), 2 * SIZE, 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr(stored, "_scan", lambda kind: [seen])  # gone after that
+        patch.setattr(stored, "_scan", lambda kind, names=None: [seen])  # gone after that
         stored.limit_bytes = SIZE
         assert stored.verify() == [] and stored.entries() == []
         assert stored.store(KEY, HEADER, BLOB)

@@ -79,12 +79,12 @@ def default_folder() -> Path:
     return parent / "linkwork"
 
 
-_notes_lock = threading.Lock()  # guards the notes of all caches; their other attributes are set once
+_lock = threading.Lock()  # guards notes and measured sizes of all caches
 
 
 def _after_fork() -> None:
-    global _notes_lock
-    _notes_lock = threading.Lock()  # another thread of the parent may have held it
+    global _lock
+    _lock = threading.Lock()  # another thread of the parent may have held it
 
 
 if hasattr(os, "register_at_fork"):
@@ -120,6 +120,10 @@ class Cache:
         self.limit_bytes = limit_bytes
         self.disabled_reason = "no folder was given" if folder is None else None
         self._notes: deque[str] = deque(maxlen=50)
+        # sizes when all entries were measured last, and what was stored since then
+        self._measured_bytes = 0
+        self._measured_files = 0
+        self._stored_bytes = 0
         self.read_only = (self._usable() and not os.access(str(self.folder), os.W_OK)) or read_only
 
     @classmethod
@@ -156,7 +160,7 @@ class Cache:
     @property
     def notes(self) -> list[str]:
         """Latest sentences on files not used or not stored by this object, with reasons; oldest first."""
-        with _notes_lock:
+        with _lock:
             return list(self._notes)
 
     def load(self, key: str) -> Entry | None:
@@ -206,7 +210,7 @@ class Cache:
             reraise_signal(error)
             self._note(f"A kernel was not stored in {self.folder}: {error_text(error)}.")
             return False
-        self._enforce_limit(keep=key)
+        self._enforce_limit(key, len(body) + DIGEST_BYTES)
         return True
 
     def discard(self, *keys: str) -> None:
@@ -240,7 +244,7 @@ class Cache:
         return sum(file.size for file in self._scan(".kernel"))
 
     def _note(self, sentence: str) -> None:
-        with _notes_lock:
+        with _lock:
             if sentence in self._notes:  # repeated notes must not displace others
                 self._notes.remove(sentence)
             self._notes.append(sentence)
@@ -303,11 +307,23 @@ class Cache:
                     report(f"The file {file.path} is bad: {error_text(error)}.")
         return good
 
-    def _scan(self, kind: str) -> list[CacheFile]:
-        """Return the files of one kind (".kernel" or ".tmp"), least recently used first; none is opened."""
+    def _names(self) -> list[str]:
+        """Return the names of all files in the folder."""
+        try:
+            return os.listdir(self.folder) if self._usable() else []
+        except (OSError, MemoryError) as error:
+            reraise_signal(error)
+            self._note(f"The folder {self.folder} could not be listed: {error_text(error)}.")
+            return []
+
+    def _scan(self, kind: str, names: list[str] | None = None) -> list[CacheFile]:
+        """Return the files of one kind (".kernel" or ".tmp"), least recently used first; none is opened.
+
+        `names` are those of all files, if they have been listed.
+        """
         files = []
         try:
-            for name in os.listdir(self.folder) if self._usable() else ():
+            for name in self._names() if names is None else names:
                 if name.endswith(kind) and (match := FILE_NAME.fullmatch(name)):
                     with contextlib.suppress(FileNotFoundError):  # as in _check
                         path = Path(str(self.folder), name)
@@ -315,20 +331,35 @@ class Cache:
                         files.append(CacheFile(match[1], path, info.st_size, info.st_mtime))
         except (OSError, MemoryError) as error:
             reraise_signal(error)
-            self._note(f"The folder {self.folder} could not be listed: {error_text(error)}.")
+            self._note(f"The folder {self.folder} could not be read: {error_text(error)}.")
         return sorted(files, key=lambda file: file.used)
 
-    def _enforce_limit(self, keep: str) -> None:
-        """Remove files of dead writers and, over the limit, entries least recently used, but not `keep`."""
+    def _enforce_limit(self, keep: str, stored: int) -> None:
+        """Remove files of dead writers and, over the limit, entries least recently used, but not `keep`.
+
+        `stored` bytes have just been stored. Sizes of all entries are read again once a quarter of the free
+        space, or an eighth more files, may have been added: a store must not cost more in a large cache.
+        """
+        names = self._names()
         being_written = [
-            file for file in self._scan(".tmp") if not (is_abandoned(file) and self._remove(file.path))
+            file for file in self._scan(".tmp", names) if not (is_abandoned(file) and self._remove(file.path))
         ]
-        entries = self._scan(".kernel")
+        with _lock:
+            self._stored_bytes += stored
+            free = self.limit_bytes - self._measured_bytes
+            is_known = 4 * self._stored_bytes <= free and 8 * len(names) <= 9 * self._measured_files
+        if is_known and not being_written:
+            return
+        entries = self._scan(".kernel", names)
         excess = sum(file.size for file in entries + being_written) - self.limit_bytes
         for file in entries:
             if excess > 0 and file.key != keep:
                 self._remove(file.path)
                 excess -= file.size
+        with _lock:
+            self._stored_bytes = 0
+            self._measured_files = len(names)
+            self._measured_bytes = self.limit_bytes + excess
 
     def _remove(self, path: Path) -> bool:
         try:
