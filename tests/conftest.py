@@ -1,13 +1,15 @@
 """For all tests: one cache of kernels for the run, never the user's; what `make test` leaves to `make
 test-all`.
 
-`make test` runs a share of long sweeps, and optimises long kernels only where somebody waits for them: there,
-most tests would end before the compiler in the background has done. `make test-all` lets it work in every
-test, as for users.
+`make test` runs a share of long sweeps, and optimises kernels only where somebody waits for them: most tests
+would end before the compiler in the background has done. Outside tests/compiler, which compares both tiers
+bit by bit, short programs too begin as bytecode, which LLVM has soon done. `make test-all` compiles in every
+test as for users.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -26,16 +28,22 @@ if PREFIX not in os.environ.get(
     os.environ["LINKWORK_CACHE"] = _folder.name  # before linkwork is imported; child processes inherit it
 
 
+OPTIMISED_AT_ONCE = ("compiler", "gpu", "interop")  # folders in which short programs are, as for users
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _optimise_when_awaited(request: pytest.FixtureRequest) -> Iterator[None]:
     """The compiler in the background is given nothing to do: whoever waits for optimised code makes it."""
     if os.environ.get("LINKWORK_TEST_ALL") or request.node.get_closest_marker("background"):
         yield
         return
+    from linkwork.compiler.runtime import kernel
     from linkwork.compiler.runtime.compiler import Background
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Background, "submit", lambda self, job: None)
+        if request.path.parent.name not in OPTIMISED_AT_ONCE:
+            patch.setattr(kernel, "MAX_IMMEDIATE_SIZE", 0)
         yield
 
 
@@ -46,6 +54,12 @@ def _quiet_background(request: pytest.FixtureRequest) -> None:
     """
     if request.node.get_closest_marker("background"):
         quiet_background()
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests out of garbage collection, which would visit them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -60,8 +60,6 @@ from programs import (
     states,
 )
 
-pytestmark = pytest.mark.background
-
 ROWS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 1000)
 SOME = 37  # whole tiles of up to 16 lanes, and a partial one
 ON_X86 = platform.machine().lower() in ("x86_64", "amd64")

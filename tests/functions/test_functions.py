@@ -11,8 +11,6 @@ import pytest
 import linkwork as lw
 from linkwork.compiler.runtime.build import build_on
 
-pytestmark = pytest.mark.background
-
 ARM = lw.robots.arm()
 Q, V = ARM.random_state(3)
 

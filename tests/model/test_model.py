@@ -33,8 +33,6 @@ from mechanisms import every_kind, heavy, random_model, state_of
 from polar_joint import Polar
 from processes import SOURCE, run_python
 
-pytestmark = pytest.mark.background
-
 
 def robot(**changed: Any) -> Model:
     """A small tree with something of everything; `changed` replaces one thing at a time."""

@@ -29,8 +29,6 @@ from linkwork.simulation.traced import rollout_program
 from linkwork.spatial import Pose
 from planar_bars import crank_states, four_bar
 
-pytestmark = pytest.mark.background
-
 ARM = lw.robots.arm()
 
 
