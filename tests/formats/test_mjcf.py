@@ -195,6 +195,24 @@ def test_keyframes_have_controls_and_activations() -> None:
         lw.load(text)
 
 
+def test_keyframes_have_coordinates_of_tendons() -> None:
+    text = """<mujoco><option><flag energy="enable"/></option><worldbody>
+      <body><joint name="turn" axis="0 1 0" ref="0.5"/><geom size="0.1" pos="0.1 0 0.2"/>
+        <body><joint name="slide" type="slide"/><geom size="0.1"/></body></body></worldbody>
+      <tendon><fixed name="rope" stiffness="5" springlength="0.1" damping="0.2">
+        <joint joint="turn" coef="1.5"/><joint joint="slide" coef="-2"/></fixed></tendon>
+      <keyframe><key name="bent" qpos="0.6 -0.1" qvel="1 2"/></keyframe></mujoco>"""
+    model = lw.load(text)
+    q, v = model.keyframes["bent"]
+    assert np.allclose(lw.closure_error(model, q), 0.0)
+    assert np.allclose(v, lw.spanning_velocity(model, q, v[: model.nv]))
+    peer = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(peer)
+    mujoco.mj_resetDataKeyframe(peer, data, 0)
+    mujoco.mj_forward(peer, data)
+    assert np.isclose(lw.potential_energy(model, q), data.energy[0])
+
+
 def test_actuators_and_shapes_are_kept_as_data(robot: Model) -> None:
     push, pull = robot.actuators
     assert (

@@ -62,14 +62,25 @@ def _keyframes(reader: Reader) -> None:
     builder = reader.builder
     names = filled(c.names["key"], [f"key{k}" for k in range(len(c.names["key"]))])
     for k, (name, qpos, qvel) in enumerate(zip(names, c.key_qpos, c.key_qvel)):
-        builder.add_keyframe(
-            name, reader.coordinates(qpos), reader.velocities(qpos, qvel), **_of_actuators(reader, k, name)
-        )
+        q = reader.coordinates(qpos) | _of_tendons(reader, qpos - c.qpos0, c.jnt_qposadr)
+        v = reader.velocities(qpos, qvel) | _of_tendons(reader, qvel, c.jnt_dofadr)
+        builder.add_keyframe(name, q, v, **_of_actuators(reader, k, name))
     free = [j for j in np.flatnonzero(c.jnt_type == 0) if int(j) not in reader.held]
     if free:
         reader.moved = True
         if REFERENCE not in names:
             builder.add_keyframe(REFERENCE, reader.coordinates(c.qpos0))
+
+
+def _of_tendons(reader: Reader, values: np.ndarray, starts: np.ndarray) -> dict[str, float]:
+    """Return the coordinates or velocities of joints that represent fixed tendons, by name.
+
+    `values` are those of MuJoCo's joints, from `starts` on.
+    """
+    return {
+        name: sum(factor * float(values[starts[j]]) for j, factor in reader.fixed_tendon(k))
+        for k, name in reader.tendon_joints.items()
+    }
 
 
 def _of_actuators(reader: Reader, key: int, name: str) -> dict[str, dict[str, float]]:
