@@ -133,3 +133,23 @@ def test_a_gripper_holds_a_cube_for_a_minute() -> None:
     found = lw.rollout(model, q, np.zeros(8), tau, dt=5e-3, steps=12_000, record_every=500, contacts=contacts)
     assert found.status == lw.Status.OK
     np.testing.assert_allclose(found.q[-1], q, atol=1e-4)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 1.0])
+@pytest.mark.parametrize("speed", [0.5, 150.0])
+def test_boxes_that_are_struck_within_a_step_strike_the_next_ones(speed: float, restitution: float) -> None:
+    """Points of boxes that are far apart are not searched for: the second one is at rest, and in reach of the
+    third only once the first has struck it.
+    """
+    model = free_bodies(3, 1.0, (2e-3,) * 3, shape="box", size=(0.1, 0.1, 0.1)).without_passive_forces()
+    q = placed(model, [(0.2 * k, 0.0, 5.0) for k in range(3)])
+    v = np.zeros(model.nv)
+    v[3] = speed
+    contacts = lw.Contacts(pairs=in_a_row(3), restitution=restitution)
+    found = lw.rollout(model, q, v, dt=2e-3, steps=4 if speed > 1.0 else 500, contacts=contacts)
+    assert found.status == lw.Status.OK
+    x, after = found.q[..., ::7], found.v[..., 3::6]
+    np.testing.assert_allclose(after.sum(axis=-1), speed, rtol=1e-9)
+    assert (np.diff(x, axis=-1) > 0.1 - DEPTH).all()
+    assert after[-1, 2] == pytest.approx(speed / 3.0 if restitution == 0.0 else speed, rel=1e-6)
+    assert ((after**2).sum(axis=-1) <= speed**2 * (1.0 + 1e-9)).all()

@@ -26,6 +26,8 @@ class BodyKinematics:
         self._velocity: dict[BodyOrGround, np.ndarray] = {nodes.below: np.zeros(6)}
         self._poses: dict[tuple[BodyOrGround, BodyOrGround], Pose] = {}
         self.shared: dict[Any, Any] = {}  # results shared by constraints in this state, by key
+        # [s] contacts of shapes that cannot meet in this time need not be computed; None: all are
+        self.horizon: Any = None
 
     def on_joints(self, terms: Sequence[tuple[int, np.ndarray]], k: Any) -> Rows:
         """Return rows Σ c θ̈ = k on joint accelerations, from (joint index, c), c of shape (m, joint.nv)."""

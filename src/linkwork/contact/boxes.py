@@ -64,6 +64,10 @@ class Boxes(Collision):
         """The size of the smaller box [m]."""
         return min(sum(self.half), sum(self.other_half))
 
+    @property
+    def reach(self) -> float:
+        return float(np.linalg.norm(self.half) + np.linalg.norm(self.other_half))
+
     def meetings(self, T: Pose) -> tuple[np.ndarray, list[Meeting]]:
         """Return axes (3, 3), rows n, t1, t2, and the points of the manifold,
         in the frame of the second box.

@@ -7,11 +7,15 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from linkwork.compiler.ir.functions import sqrt
 from linkwork.constraints import BodyKinematics
 from linkwork.contact.collision_functions import CollisionFunction, Nearest, PointOf
 from linkwork.mechanism import GROUND
-from linkwork.spatial import Pose
+from linkwork.spatial import Pose, cross, is_zero
 from linkwork.spatial.constants import product
+
+# of the distance at which two shapes can touch: what forces in a step may add to the way of the shapes
+NEAR_MARGIN = 0.1
 
 
 class ContactPoint(NamedTuple):
@@ -118,6 +122,35 @@ class Candidate:
             return self.law.nearest(T)
         key = self.pair
         if key not in kinematics.shared:
-            kinematics.shared[key] = self.law.collision.nearest(T)
-        result: Nearest = kinematics.shared[key][self.law.index]
+            kinematics.shared[key] = self._found(kinematics, T)
+        result: Nearest = kinematics.shared[key][0][self.law.index]
+        return result
+
+    def is_near(self, kinematics: BodyKinematics) -> Any:
+        """Return whether the points of the shapes were searched for, after `touch`: they may meet within the
+        horizon of the kinematics.
+        """
+        return kinematics.shared[self.pair][1] if isinstance(self.law, PointOf) else True
+
+    def _found(self, kinematics: BodyKinematics, T: Pose) -> tuple[list[Nearest], Any]:
+        """Return the contact points of the pair of shapes, and whether they were searched for."""
+        assert isinstance(self.law, PointOf)
+        collision = self.law.collision
+        if kinematics.horizon is None or not collision.reach:
+            return collision.nearest(T), True
+        reach: Any = collision.reach
+        if not is_zero(kinematics.horizon):
+            u = self._velocity_of_centres(kinematics)
+            reach = (1.0 + NEAR_MARGIN) * reach + kinematics.horizon * sqrt(product(u, u))
+        near = product(T.p, T.p) < reach * reach
+        return collision.nearest_if_near(T, near), near
+
+    def _velocity_of_centres(self, kinematics: BodyKinematics) -> np.ndarray:
+        """Return the velocity of the first shape's origin less that of the other's, in axes of the other
+        body.
+        """
+        F, G, S_in_P, _ = self.frames(kinematics)
+        twists = [kinematics.velocity(kinematics.nodes[body]) for body in (self.body, self.other)]
+        own, other = (V[3:] + cross(V[:3], at.p) for V, at in zip(twists, (F, G)))
+        result: np.ndarray = product(S_in_P.R, own) - other
         return result

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from linkwork.compiler.ir.functions import absolute, maximum, minimum, sqrt, where
+from linkwork.compiler.ir.functions import absolute, loop, maximum, minimum, sqrt, where
 from linkwork.contact.manifold import Meeting
 from linkwork.contact.surfaces import PLANE, Plane, Surface, axes_along
 from linkwork.spatial import Pose
@@ -305,6 +305,32 @@ class Collision(ABC):
 
         All are in the frame of the second shape. `thorough`: deep overlaps are exact too, which takes longer.
         """
+
+    @property
+    def reach(self) -> float:
+        """The largest distance of the origins of two shapes that touch [m]; 0 where finding their points
+        takes hardly longer than this test.
+        """
+        return 0.0
+
+    def nearest_if_near(self, T: Pose, near: Any) -> list[Nearest]:
+        """Return all contact points; where the shapes are not `near`, others, with gaps that are larger.
+
+        Targets skip the search where no row of a batch is near.
+        """
+        square = product(T.p, T.p)
+        distance = sqrt(where(square > 0.0, square, 1.0))
+        axes = axes_along([where(square > 0.0, x / distance, z) for x, z in zip(T.p, (0.0, 0.0, 1.0))])
+        far = np.array([*axes.ravel(), *([distance, 0.0, 0.0, 0.0] * self.size)], dtype=object)
+
+        def found(state: np.ndarray) -> tuple[np.ndarray, Any]:
+            points = self.nearest(T)
+            numbers = [x for each in points for x in (each.gap, *each.centre)]
+            return np.array([*points[0].axes.ravel(), *numbers], dtype=object), near & (square < 0.0)
+
+        last = loop(found, far, limit=1, enter=near)
+        rows = last[9:].reshape(self.size, 4)
+        return [Nearest(row[0], row[1:], 0.0, last[:9].reshape(3, 3)) for row in rows]
 
     def nearest(self, T: Pose) -> list[Nearest]:
         """Return all contact points."""

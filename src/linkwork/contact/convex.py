@@ -8,7 +8,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import cos, pi, sin
+from math import cos, hypot, pi, sin
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -44,6 +44,11 @@ class Convex(ABC):
     @abstractmethod
     def size(self) -> float:
         """A length [m] that is typical of it, of its thinnest part."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """The largest distance of its points from its origin [m]."""
 
     @property
     def core_size(self) -> float:
@@ -106,6 +111,10 @@ class Ball(Convex):
         return self.radius
 
     @property
+    def reach(self) -> float:
+        return self.radius
+
+    @property
     def spread(self) -> np.ndarray:
         return np.zeros((3, 3))
 
@@ -142,6 +151,10 @@ class Capsule(Convex):
         return self.radius + self.half
 
     @property
+    def reach(self) -> float:
+        return self.radius + self.half
+
+    @property
     def edges(self) -> Sequence[tuple[float, ...]]:
         return (Z,)
 
@@ -166,6 +179,10 @@ class Box(Convex):
     @property
     def size(self) -> float:
         return sum(self.half)
+
+    @property
+    def reach(self) -> float:
+        return float(np.linalg.norm(self.half))
 
     @property
     def axes(self) -> Sequence[tuple[float, ...]]:
@@ -197,6 +214,10 @@ class Cylinder(Convex):
     @property
     def size(self) -> float:
         return self.across + self.half
+
+    @property
+    def reach(self) -> float:
+        return hypot(self.across, self.half)
 
     @property
     def axes(self) -> Sequence[tuple[float, ...]]:
@@ -269,6 +290,10 @@ class Ellipsoid(Convex):
         return sum(self.radii)
 
     @property
+    def reach(self) -> float:
+        return max(self.radii)
+
+    @property
     def axes(self) -> Sequence[tuple[float, ...]]:
         return X, Y, Z
 
@@ -307,6 +332,10 @@ class Hull(Convex):
     @property
     def size(self) -> float:
         return 0.5 * float(np.ptp(np.array(self.vertices), axis=0).sum())
+
+    @property
+    def reach(self) -> float:
+        return float(np.linalg.norm(self.vertices, axis=1).max())
 
     @property
     def axes(self) -> Sequence[tuple[float, ...]]:

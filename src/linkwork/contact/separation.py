@@ -69,6 +69,10 @@ class ConvexPair(Collision):
         return min(self.one.points, self.other.points)
 
     @property
+    def reach(self) -> float:
+        return self.one.reach + self.other.reach
+
+    @property
     def scale(self) -> float:
         """The size of the smaller shape [m]."""
         return min(x for x in (self.one.size, self.other.size) if x > 0.0)

@@ -166,8 +166,11 @@ class _Passes:
         sunk: Any = 0.0
         fails: Any = 0.0
         kinematics = BodyKinematics(nodes_with_contact(model, contacts, q, None))
+        kinematics.horizon = 0.0  # only overlaps count
         points = [candidate.touch(kinematics) for candidate in contacts.candidates(model)]
         missed = missed_gaps(at.pairs, at.touches, points, at.expected(u))
+        # shapes that were too far apart to be searched have no normal that parts them: the step is divided
+        missed = [where(near, x, 0.0) for near, x in zip(at.near, missed)]
         gaps, expected, aims = (
             least_by_pair(at.pairs, x) for x in ([each.gap for each in points], at.expected(u), at.aims())
         )

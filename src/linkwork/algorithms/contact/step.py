@@ -172,10 +172,12 @@ class Step:
         self.differentiable = differentiable
         nodes = nodes_with_contact(model, contacts, q, v, f_ext)
         kinematics = BodyKinematics(nodes)
+        kinematics.horizon = None if differentiable else dt
         rows, self.laws = all_rows(model, kinematics, contacts, coefficients)
         self.sizes = [len(each.k) for each in rows]
         candidates = contacts.candidates(model)
         self.touches = [candidate.touch(kinematics) for candidate in candidates]
+        self.near = [candidate.is_near(kinematics) for candidate in candidates]
         self.pairs = pairs_of(candidates)
         self.begun = _begun(model, contacts, nodes, (q, v, tau, dt, f_ext), rows, self.laws)
         loops = [constraint.equations(model, kinematics) for constraint in loop_constraints(model)]
