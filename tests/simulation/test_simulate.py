@@ -670,14 +670,23 @@ def test_progress_is_told_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"q": None}, "expected q and v, or start="),
         ({"q": [0.0, 0.0]}, "q: expected shape"),
         ({"controller": [0.0, 1.0]}, "tau: expected shape"),
-        ({"controller": lambda q, v, t: [1.0, 2.0]}, "what the controller returns has shape"),
+        (
+            {"controller": lambda q, v, t: [1.0, 2.0]},
+            r"controller\(q, v, t\): expected a shape that broadcasts to",
+        ),
         ({"controller": lambda q, v, t, memory: 0.0}, "returns .tau, memory."),
         ({"memory": 1.0}, "memory= is for a controller"),
         ({"inputs": {"a": 1.0}}, "inputs= requires policy="),
         ({"policy": lambda q, v, t, inputs: v, "controller": [0.0]}, "either controller= or policy="),
-        ({"f_ext": np.zeros((2, 6))}, "f_ext has shape"),
+        ({"controller": lambda q, v, t: None}, "it holds NoneType"),
+        ({"controller": lambda q, v, t: (0.0 * v, 1)}, "rows of different lengths"),
+        ({"sensors": {"eye": lambda q, v, t: None}}, "sensor eye: .*it holds NoneType"),
+        ({"sensors": {"eye": lambda q, v, t: np.zeros(1 if t < 0.005 else 2)}}, "expected 1 readings"),
+        ({"q": None, "v": None, "start": (0.0, 0.0)}, "expected a state of a log"),
+        ({"dt": 1e-320}, "are inf steps"),
+        ({"f_ext": np.zeros((2, 6))}, "f_ext: expected a shape"),
         ({"f_ext": {"tpi": np.zeros(6)}}, "did you mean 'tip'"),
-        ({"f_ext": {"tip": np.zeros(3)}}, "f_ext of tip has shape"),
+        ({"f_ext": {"tip": np.zeros(3)}}, "f_ext of tip: expected a shape"),
         ({"sensors": [Clock()]}, "sensors: expected a dict"),
         ({"sensors": {"imu": IMU("tpi")}}, "did you mean 'tip'"),
         ({"sensors": {"imu": IMU}}, "expected a sensor"),
@@ -691,6 +700,13 @@ def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
     given: dict[str, Any] = {"q": [0.0], "v": [0.0], "duration": 0.01, **change}
     with pytest.raises((lw.LinkworkError, lw.ShapeError), match=words):
         lw.simulate(pendulum(), **given)
+
+
+@pytest.mark.parametrize("controller", [None, lw.PD([1.0], [0.1], [0.0]), lambda q, v, t: -v])
+def test_external_forces_that_are_not_finite_stop_a_row(controller: Any) -> None:
+    forces = {"tip": lambda t: [0.0, np.nan if t > 0.005 else 0.0, 0.0, 0.0, 0.0, 0.0]}
+    log = lw.simulate(pendulum(), [0.1], [0.0], 0.01, controller, f_ext=forces)
+    assert log.status == lw.Status.NOT_FINITE and log.steps == 6
 
 
 def test_a_force_in_a_joint_that_depends_on_others_cannot_be_measured() -> None:

@@ -10,13 +10,14 @@ import numpy as np
 
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.compiler.runtime.build import build_on
-from linkwork.compiler.runtime.signals import reraise_signal
-from linkwork.errors import ModelError, ShapeError
+from linkwork.errors import ModelError
 from linkwork.functions.kinematics import frame_jacobian
 from linkwork.mechanism.names import printable
 from linkwork.model import Model
 from linkwork.simulation.actuators import Controls
 from linkwork.simulation.control import PD, Control, Policy, force_control, policy_control
+from linkwork.simulation.numbers import real_numbers
+from linkwork.simulation.rollout_arguments import broadcast_forces
 from linkwork.simulation.stiffness import Feedback
 from linkwork.sko.prepare.trees import hinge_tree
 
@@ -93,6 +94,11 @@ class Drive:
         self._parameters: dict[str, np.ndarray] = {}
 
     @property
+    def feedback_control(self) -> Control:
+        """The control, without external forces that are functions of the time."""
+        return self.control if set(self.control.inputs) <= set(self._rows) else self._control
+
+    @property
     def settled(self) -> dict[str, np.ndarray]:
         """Inputs of the kernel that stay constant, arrays of rows by name."""
         return self._rows
@@ -131,7 +137,7 @@ class Drive:
             if not isinstance(answer, tuple) or len(answer) != 2:
                 raise ModelError("simulate: a controller with memory returns (tau, memory)")
             returned, memory = answer
-        return as_rows(returned, self.batch, (self.model.nv,), "what the controller returns"), memory
+        return as_rows(returned, self.batch, (self.model.nv,), "controller(q, v, t)"), memory
 
     def forces(self, q: np.ndarray, v: np.ndarray, t: Any, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the joint forces of the controller in states at a time, (rows, nv)."""
@@ -241,16 +247,4 @@ def control_feedback(
 
 def as_rows(values: Any, batch: tuple[int, ...], row_shape: tuple[int, ...], whose: str) -> np.ndarray:
     """Return an array of all rows, or of each, as (rows, ...)."""
-    try:
-        x = np.asarray(values, dtype=float)
-        if x.shape == (*batch, *row_shape):
-            return x.reshape(-1, *row_shape)
-        if x.shape[max(x.ndim - len(row_shape), 0) :] != row_shape:
-            raise ValueError
-        return np.broadcast_to(x, (*batch, *row_shape)).reshape(-1, *row_shape)
-    except (ValueError, TypeError) as error:
-        reraise_signal(error)
-        expected = ", ".join(map(str, (*batch, *row_shape)))
-        raise ShapeError(
-            f"simulate: {whose} has shape {np.shape(values)}, which cannot be broadcast to ({expected})"
-        ) from None
+    return broadcast_forces(real_numbers("simulate", whose, values), batch, row_shape, whose, "simulate")

@@ -13,6 +13,7 @@ from linkwork.contact import Contacts
 from linkwork.functions.conditioning import closure_error, loop_conditioning
 from linkwork.functions.contact import COEFFICIENTS
 from linkwork.functions.contact_points import contact_points
+from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.engine.closed_states import LOOP_PARAMETERS
 from linkwork.functions.states import spanning_velocity
 from linkwork.mechanism.names import printable
@@ -25,6 +26,7 @@ from linkwork.sko import Tree
 
 OVERLAP_GAP = -1e-6  # [m] smaller gaps are reported as overlaps
 MAX_ROWS = 100  # of a batch that are described
+FAST = 1e3  # [rad, m, rad/s or m/s] larger numbers may explain why the next state is not finite
 
 
 def first_causes(
@@ -133,6 +135,10 @@ def _cause(
         worst = int(np.argmin(loop_conditioning(model, q, of=of, **options)))
         names = ", ".join(repr(printable(constraint.name)) for constraint in clusters[worst].constraints[:3])
         return f"loops {names}: {of} near singular"
+    if status == Status.NOT_FINITE and (np.abs(q) < FAST).all() and (np.abs(v) < FAST).all():
+        a = forward_dynamics(model, q, v, np.zeros(model.nv), **options)
+        if np.isfinite(a).all():
+            return "acceleration finite without joint and external forces, not finite with them"
     return _fastest(model, q, v, options)
 
 

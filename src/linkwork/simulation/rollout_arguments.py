@@ -169,7 +169,11 @@ def integration_method(
 
 
 def broadcast_forces(
-    forces: np.ndarray, batch: tuple[int, ...], row_shape: tuple[int, ...], label: str
+    forces: np.ndarray,
+    batch: tuple[int, ...],
+    row_shape: tuple[int, ...],
+    label: str,
+    caller: str = "rollout",
 ) -> np.ndarray:
     """Return forces as (rows, *row_shape)."""
     try:
@@ -179,7 +183,7 @@ def broadcast_forces(
     except ValueError as error:
         reraise_signal(error)
         raise ShapeError(
-            f"rollout: {label}: expected a shape that broadcasts to {(*batch, *row_shape)}, got shape "
+            f"{caller}: {label}: expected a shape that broadcasts to {(*batch, *row_shape)}, got shape "
             f"{forces.shape}"
         ) from None
 

@@ -16,6 +16,7 @@ from linkwork.functions.kinematics import frame_acceleration, frame_pose, frame_
 from linkwork.functions.states import spanning_velocity
 from linkwork.mechanism.names import did_you_mean, printable
 from linkwork.model import Model
+from linkwork.simulation.numbers import real_numbers
 from linkwork.spatial import rotation
 
 
@@ -243,20 +244,25 @@ class _Function:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._name = name
         self._function = function
-        self._count = 0
+        self._count: int | None = None  # readings of a state, known after the first
 
     def columns(self, model: Model) -> tuple[str, ...]:
-        return tuple(map(str, range(self._count)))
+        return tuple(map(str, range(self._count or 0)))
 
     def read(self, model: Model, context: SensorContext) -> np.ndarray:
         states = (x.reshape(*context.batch, x.shape[1]).copy() for x in (context.q, context.v))
-        readings = np.asarray(self._function(*states, context.t), dtype=float)
+        label = f"sensor {printable(self._name)}"
+        readings = real_numbers("simulate", label, self._function(*states, context.t))
         if readings.shape[: len(context.batch)] != context.batch:
             raise ShapeError(
-                f"simulate: sensor {printable(self._name)}: expected leading dimensions {context.batch}, "
-                f"got shape {readings.shape}"
+                f"simulate: {label}: expected leading dimensions {context.batch}, got shape {readings.shape}"
             )
         flat = readings.reshape(len(context.q), math.prod(readings.shape[len(context.batch) :]))
+        if self._count not in (None, flat.shape[1]):
+            raise ShapeError(
+                f"simulate: {label}: expected {self._count} readings in every step, got {flat.shape[1]} at "
+                f"{context.t:g} s"
+            )
         self._count = flat.shape[1]
         return flat
 

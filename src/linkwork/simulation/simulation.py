@@ -168,6 +168,10 @@ def _check_start(q: Any, v: Any, start: Any, parameters: Any) -> None:
         raise ModelError(
             f"simulate: parameters: expected a dict of arrays by name, got {type(parameters).__name__}"
         )
+    if start is not None and not isinstance(start, State):
+        raise ModelError(
+            f"simulate: start: expected a state of a log, such as log.state(-1), got {type(start).__name__}"
+        )
     if start is not None and (q is not None or v is not None):
         raise ModelError("simulate: expected either q and v, or start=, got both")
     if start is None and (q is None or v is None):
@@ -190,15 +194,15 @@ def _steps(model: Any, duration: Any, dt: Any, record_every: Any, integrator: An
             raise ModelError(f"simulate: {name}: expected a number of seconds, got {value!r}")
     if not dt > 0.0 or duration < 0.0:
         raise ModelError(f"simulate: expected dt > 0 and duration >= 0, got {dt!r} and {duration!r}")
-    steps = round(duration / dt)
-    if abs(duration / dt - steps) > 1e-6 * max(1, steps):
+    steps = round(min(duration / dt, 1e300))  # the quotient of tiny numbers is infinite
+    if steps <= MAX_STEPS and abs(duration / dt - steps) > 1e-6 * max(1, steps):
         raise ModelError(
             f"simulate: {duration!r} s are {duration / dt:.6g} steps of {dt!r} s, not an integer number of "
             "steps"
         )
     if steps > MAX_STEPS:
         raise ModelError(
-            f"simulate: {duration!r} s are {steps} steps of {dt!r} s, expected at most {MAX_STEPS}: use a "
-            "larger dt"
+            f"simulate: {duration!r} s are {duration / dt:.9g} steps of {dt!r} s, expected at most "
+            f"{MAX_STEPS}: use a larger dt"
         )
     return steps

@@ -297,7 +297,9 @@ class SimulationRun:
         steps = np.array([record["step"] for record in records])
         began = np.isfinite(self._start[0]).all(axis=1) & np.isfinite(self._start[1]).all(axis=1)
         configurations = (self._start[0], engine.q)
-        feedback = control_feedback(self.model, self.drive.control, self.drive.settled, self._parameters)
+        feedback = control_feedback(
+            self.model, self.drive.feedback_control, self.drive.settled, self._parameters
+        )
         stiffness_options = (self._parameters, self._dt, self._method, feedback)
         status = classify_stiff(self.model, engine.status, began, configurations, *stiffness_options)
         status = classify_runaway(
