@@ -116,6 +116,16 @@ def test_episodes_are_truncated_after_their_duration() -> None:
     assert [bool(step[3].all()) for step in found] == [(k + 1) % 11 == 10 for k in range(22)]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_times_do_not_drift(dtype: str) -> None:
+    env = environment(
+        1, termination=None, reward=lambda w: w.t, dt=1e-3, decimation=1, duration=None, dtype=dtype
+    )
+    times = [float(step[1][0]) for step in played(env, 500)[1:]]
+    exact = 1e-3 * np.arange(1, 501)
+    assert np.abs(times / exact - 1.0).max() < 2.0 * np.finfo(dtype).eps
+
+
 def test_a_world_that_leaves_the_finite_numbers_ends_alone() -> None:
     def drive(action: Any, worlds: Any) -> Any:
         return np.concatenate([np.where(action > 0.5, np.inf, action), 0.0 * action], axis=1)
@@ -333,7 +343,11 @@ def test_gymnasiums_wrappers_work() -> None:
         ({"arrays": "dask"}, "arrays: expected one of"),
         ({"arrays": "cupy"}, 'needs device="cuda"'),
         ({"reset": lambda rng, n: (np.zeros((n, 3)), np.zeros((n, 2)))}, "reset: q: expected shape"),
+        ({"reset": lambda rng, n: None}, "reset: expected q and v, got NoneType"),
+        ({"reset": lambda rng, n: (np.full((n, 2), np.nan), np.zeros((n, 2)))}, "reset: q: expected finite"),
         ({"observation": lambda w: w.q[:, 0]}, "observation: expected shape"),
+        ({"observation": lambda w: None}, "observation: expected shape"),
+        ({"randomise": lambda rng, n: None}, "randomise: expected arrays by name"),
         ({"randomise": lambda rng, n: {"mass": np.ones(7)}}, "randomise: mass: expected shape"),
         ({"dt": -1e-3}, "dt: expected a positive number of seconds, got -0.001"),
         ({"duration": 0.0}, "duration: expected a positive number of seconds"),
@@ -359,6 +373,10 @@ def test_what_is_wrong_in_a_step_is_said() -> None:
             lw.ShapeError, match=r"reset_mask'\]: expected a boolean array of shape \(2,\), got"
         ):
             env.reset(options={"reset_mask": mask})
+    env = environment(2, termination=lambda w: (w.t > 9.0).astype(int))
+    env.reset()
+    with pytest.raises(lw.DtypeError, match="termination: expected an array of bool, got int64"):
+        env.step(np.zeros((2, 1)))
     builder = lw.ModelBuilder("free").add_body("a", mass=1.0, inertia=(1.0, 1.0, 1.0))
     with pytest.raises(lw.ModelError, match="no independent joint of free has a maximum effort"):
         lw.interop.gymnasium.torques(builder.add_joint("j", Free(), parent="world", child="a").build())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.errors import ModelError, ShapeError
+from linkwork.errors import DtypeError, ModelError, ShapeError
 from linkwork.interop.packages import needed
 from linkwork.simulation import PD, Controls
 
@@ -102,6 +102,14 @@ class ArrayLibrary:
         if tuple(np.shape(x)) != shape:
             raise ShapeError(f"VectorEnv: {whose}: expected shape {shape}, got {tuple(np.shape(x))}")
         return x
+
+    def checked_flags(self, x: Any, shape: tuple[int, ...], whose: str) -> Any:
+        """Return the array; raise if its shape differs or its entries are not truth values."""
+        flags = self.checked(x, shape, whose)
+        dtype = str(flags.dtype if hasattr(flags, "dtype") else np.asarray(flags).dtype)
+        if not dtype.endswith("bool"):
+            raise DtypeError(f"VectorEnv: {whose}: expected an array of bool, got {dtype}")
+        return flags
 
 
 class _Torch(ArrayLibrary):

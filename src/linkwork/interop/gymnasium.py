@@ -34,6 +34,7 @@ from linkwork.interop.packages import needed
 from linkwork.mechanism.names import printable
 from linkwork.model import Model
 from linkwork.simulation import Controls, Status, rollout
+from linkwork.simulation.numbers import real_numbers
 from linkwork.simulation.penetration import warn_penetration, warn_untested
 
 __all__ = ["Action", "VectorEnv", "Worlds", "actuator_controls", "joint_targets", "torques"]
@@ -199,8 +200,6 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
                 numbers,
             )
         shape = tuple(self._observations().shape)
-        if len(shape) != 2 or shape[0] != self.num_envs:
-            raise ShapeError(f"VectorEnv: observation: expected shape ({self.num_envs}, n), got {shape}")
         batched = gymnasium.vector.utils.batch_space
         box = gymnasium.spaces.Box
         self.single_observation_space = box(-np.inf, np.inf, shape[1:], np.dtype(self.dtype).type)
@@ -261,7 +260,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         terminated = library.flags(failed & ~resetting)
         if self._termination is not None:
             terminated = terminated | (
-                library.checked(self._termination(worlds), (self.num_envs,), "termination") & ~is_reset
+                library.checked_flags(self._termination(worlds), (self.num_envs,), "termination") & ~is_reset
             )
         truncated = library.flags(np.zeros(self.num_envs, dtype=bool))
         if self._duration is not None:
@@ -306,7 +305,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             self._impulses = library.with_rows(
                 result.impulses, stopped, np.zeros((len(stopped), self._impulse_count))
             )
-        t = worlds.t + self._step_time
+        # whole steps: a sum would drift in float32
+        t = ((worlds.t / self._step_time + 0.5) // 1.0 + 1.0) * self._step_time
         return self._worlds_of(t, action, worlds.q, worlds.v), failed
 
     def _reset_worlds(self, worlds: Worlds, selected: np.ndarray, rng: np.random.Generator) -> Worlds:
@@ -319,10 +319,17 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             q = np.tile(self.model.neutral(), (count, 1))
             v = np.zeros((count, self.model.nv))
         else:
-            q, v = (np.asarray(x, dtype=float) for x in self._initial_states(rng, count))
+            states = self._initial_states(rng, count)
+            if not isinstance(states, (tuple, list)) or len(states) != 2:
+                raise ModelError(f"VectorEnv: reset: expected q and v, got {type(states).__name__}")
+            q, v = (real_numbers("VectorEnv", f"reset: {name}", x) for name, x in zip("qv", states))
         for name, x, size in (("q", q, self.model.nq), ("v", v, self.model.nv)):
             if x.shape != (count, size):
                 raise ShapeError(f"VectorEnv: reset: {name}: expected shape ({count}, {size}), got {x.shape}")
+            if not np.isfinite(x).all():
+                raise ModelError(
+                    f"VectorEnv: reset: {name}: expected finite numbers, got {x[~np.isfinite(x)][0]}"
+                )
         self._q = library.with_rows(self._q, selected, q)
         self._v = library.with_rows(self._v, selected, v)
         if self._impulse_count:
@@ -340,7 +347,12 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     def _set_parameters(self, selected: np.ndarray, rng: np.random.Generator) -> None:
         if self._randomise is None:
             return
-        drawn = {name: np.asarray(x, dtype=float) for name, x in self._randomise(rng, len(selected)).items()}
+        drawn = self._randomise(rng, len(selected))
+        if not isinstance(drawn, Mapping):
+            raise ModelError(f"VectorEnv: randomise: expected arrays by name, got {type(drawn).__name__}")
+        drawn = {
+            name: real_numbers("VectorEnv", f"randomise: {printable(name)}", x) for name, x in drawn.items()
+        }
         if self._parameters and set(drawn) != set(self._parameters):
             raise ModelError(
                 f"VectorEnv: randomise: expected the parameters {', '.join(self._parameters)}, got "
@@ -379,4 +391,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         assert worlds is not None
         if self._observe is None:
             return library.joined([worlds.q, worlds.v])
-        return library.joined([self._observe(worlds)])
+        observed = self._observe(worlds)
+        shape = tuple(np.shape(observed))
+        if len(shape) != 2 or shape[0] != self.num_envs:
+            raise ShapeError(f"VectorEnv: observation: expected shape ({self.num_envs}, n), got {shape}")
+        return library.joined([observed])
