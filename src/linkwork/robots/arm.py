@@ -7,7 +7,7 @@ from functools import cache
 from linkwork.joints import Fixed
 from linkwork.model import Model
 from linkwork.robots.solids import box, cylinder
-from linkwork.robots.table import Mark, Motor, Row, assemble
+from linkwork.robots.table import AttachedFrame, Motor, Row, assemble
 
 # effort [N m], speed [rad/s], rotor [kg m²], gear, damping [N m s/rad]
 BIG = Motor(180.0, 2.2, 1.1e-4, 100.0, 3.0)
@@ -38,7 +38,7 @@ ROWS = [
         cylinder(0.35, 0.035, 0.03, at=(0.0, 0.0, 0.015))),
 ]  # fmt: skip
 
-MARKS = [Mark("tool", "flange", (0.0, 0.0, 0.03))]
+FRAMES = [AttachedFrame("tool", "flange", (0.0, 0.0, 0.03))]
 
 
 @cache
@@ -47,4 +47,4 @@ def arm() -> Model:
 
     nq = nv = 7. The frame `tool` is on the face of the flange. At zero the arm points upwards.
     """
-    return assemble("arm", BASE, ROWS, MARKS, on=Fixed())
+    return assemble("arm", BASE, ROWS, FRAMES, on=Fixed())

@@ -51,7 +51,7 @@ class Link:
 class Rotor(Link):
     """A rotor, which turns `gear` times as fast as the joints between its parent and the link it `drives`.
 
-    Without a driven link, a closure determines its motion.
+    Without a driven link, an implicit constraint determines its motion.
     """
 
     gear: float = 1.0
@@ -59,7 +59,7 @@ class Rotor(Link):
 
     @property
     def spin(self) -> float:
-        """The moment of inertia about its axis [kg m²]."""
+        """Moment of inertia about its axis [kg m²]."""
         u = np.array(AXES[self.axis])
         return float(product(product(u, self.solid.moment), u))
 
@@ -73,10 +73,10 @@ class Differential(NamedTuple):
 
 
 # Gear ratios by the joint of a rotor and the joints of links.
-Rates = Mapping[str, Mapping[str, float]]
+GearRatios = Mapping[str, Mapping[str, float]]
 
 
-def exactness(approximate: Any) -> str:
+def approximation_level(approximate: Any) -> str:
     """Return the level of approximation for the argument `approximate`."""
     known = {False: EXACT, True: DIAGONAL, IGNORED: IGNORED, DIAGONAL: DIAGONAL, BLOCK: BLOCK}
     if not isinstance(approximate, (bool, str)) or approximate not in known:
@@ -86,7 +86,7 @@ def exactness(approximate: Any) -> str:
     return known[approximate]
 
 
-def measured(mass: float, center: Point, moments: Sequence[float], side: float = 1.0) -> Solid:
+def solid_from_moments(mass: float, center: Point, moments: Sequence[float], side: float = 1.0) -> Solid:
     """Return a solid from mass [kg], center [m] and moments xx, xy, xz, yy, yz, zz about it [kg m²].
 
     Three moments are xx, yy and zz. The solid is mirrored for side -1.
@@ -98,12 +98,12 @@ def measured(mass: float, center: Point, moments: Sequence[float], side: float =
     return solid if side > 0 else solid.mirrored()
 
 
-def spinning(mass: float, about: float, across: float, axis: str) -> Solid:
+def rotor_solid(mass: float, about: float, across: float, axis: str) -> Solid:
     """Return a rotor from its moments of inertia about its axis and across it [kg m²]."""
-    return measured(mass, ORIGIN, [about if name == axis else across for name in "xyz"])
+    return solid_from_moments(mass, ORIGIN, [about if name == axis else across for name in "xyz"])
 
 
-def rates(parts: Iterable[Link]) -> dict[str, dict[str, float]]:
+def gear_ratios(parts: Iterable[Link]) -> dict[str, dict[str, float]]:
     """Return the gear ratio of each geared rotor for each of the joints that drive it."""
     parts = list(parts)
     by_name = {part.name: part for part in parts}
@@ -123,49 +123,50 @@ def assemble(
     base: tuple[str, str, Solid] | None,
     parts: Iterable[Link],
     *,
-    how: str = EXACT,
-    closures: Sequence[Differential] = (),
-    turning: Rates | None = None,
+    level: str = EXACT,
+    differentials: Sequence[Differential] = (),
+    ratios_by_rotor: GearRatios | None = None,
     balls: Iterable[tuple[str, str, Point, float]] = (),
 ) -> Model:
     """Return the model of a floating base, given as joint, body and solid, with all parts.
 
-    `how` is a result of `exactness`. Approximate models take the rotors' ratios from `turning`, or from their
-    gears. In "block" models, rotors that turn with several joints remain as massless bodies, whose joints
-    have their inertia as armature. `balls` collide with the ground: name, link, position on it [m], radius
-    [m].
+    `level` is a result of `approximation_level`. Approximate models use `ratios_by_rotor`, by default the
+    gear ratios of the rotors. In "block" models, rotors that turn with several joints remain as massless
+    bodies, whose joints have their inertia as armature. `balls` collide with the ground: name, link, position
+    on it [m], radius [m].
     """
     parts = list(parts)
-    builder = ModelBuilder(name if how == EXACT else f"{name} ({how} rotors)")
+    builder = ModelBuilder(name if level == EXACT else f"{name} ({level} rotors)")
     if base:
         joint, body, solid = base
         builder.add_body(body, **solid.body_args()).add_joint(joint, Free(), parent=WORLD, child=body)
-    turning = turning or rates(parts)
+    ratios_by_rotor = ratios_by_rotor or gear_ratios(parts)
     armature: dict[str, float] = {}
-    for rotor in parts if how in (DIAGONAL, BLOCK) else ():
+    for rotor in parts if level in (DIAGONAL, BLOCK) else ():
         if isinstance(rotor, Rotor):
-            ratios = turning[rotor.joint]
-            if how == BLOCK and len(ratios) > 1:
+            ratios = ratios_by_rotor[rotor.joint]
+            if level == BLOCK and len(ratios) > 1:
                 armature[rotor.joint] = rotor.spin
             else:
                 for link, rate in ratios.items():
                     armature[link] = armature.get(link, 0.0) + rotor.spin * (rate * rate)
     for part in parts:
-        if how == EXACT:
+        if level == EXACT:
             _add(builder, part, part.solid.body_args(), independent=part.independent)
         elif not isinstance(part, Rotor):
             _add(builder, part, part.solid.body_args(), armature=armature.get(part.joint, 0.0))
         elif part.joint in armature:
             _add(builder, part, {}, armature=armature[part.joint], independent=False)
             builder.add_coupling(
-                f"{part.name} reflected", {part.joint: 1.0, **{k: -r for k, r in turning[part.joint].items()}}
+                f"{part.name} reflected",
+                {part.joint: 1.0, **{k: -r for k, r in ratios_by_rotor[part.joint].items()}},
             )
-        if how == EXACT and isinstance(part, Rotor) and part.drives:
+        if level == EXACT and isinstance(part, Rotor) and part.drives:
             builder.add_coupling(
                 f"{part.name} gear", predecessor=part.drives, successor=part.name, ratio=part.gear
             )
-    for closure in closures if how == EXACT else ():
-        builder.add_implicit_constraint(closure.name, closure.function, joints=closure.joints)
+    for differential in differentials if level == EXACT else ():
+        builder.add_implicit_constraint(differential.name, differential.function, joints=differential.joints)
     for ball in balls:
         builder.add_geometry(ground_contact(*ball))
     return builder.build()

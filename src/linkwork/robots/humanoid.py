@@ -6,7 +6,7 @@ from functools import cache
 
 from linkwork.model import Model
 from linkwork.robots.solids import box, cylinder, ellipsoid
-from linkwork.robots.table import Mark, Motor, Row, assemble, both_sides
+from linkwork.robots.table import AttachedFrame, Motor, Row, assemble, both_sides
 
 # effort [N m], speed [rad/s], rotor [kg m²], gear, damping [N m s/rad]
 HIP = Motor(160.0, 18.0, 1.4e-4, 18.0, 0.8)
@@ -75,11 +75,11 @@ LEFT_ARM = [
         box(0.38, (0.03, 0.07, 0.14), at=(0.005, 0.0, -0.08))),
 ]  # fmt: skip
 
-LEFT_MARKS = [
-    Mark("left_sole", "left_foot", (0.03, 0.0, -SOLE)),
-    Mark("left_heel", "left_foot", (-0.08, 0.0, -SOLE)),
-    Mark("left_toe", "left_foot", (0.14, 0.0, -SOLE)),
-    Mark("left_palm", "left_hand", (0.01, 0.0, -0.09)),
+LEFT_FRAMES = [
+    AttachedFrame("left_sole", "left_foot", (0.03, 0.0, -SOLE)),
+    AttachedFrame("left_heel", "left_foot", (-0.08, 0.0, -SOLE)),
+    AttachedFrame("left_toe", "left_foot", (0.14, 0.0, -SOLE)),
+    AttachedFrame("left_palm", "left_hand", (0.01, 0.0, -0.09)),
 ]
 
 
@@ -94,5 +94,8 @@ def humanoid() -> Model:
     """
     rows = [*both_sides(LEFT_LEG), *TRUNK, *both_sides(LEFT_ARM)]
     return assemble(
-        "humanoid", PELVIS, rows, [*both_sides(LEFT_MARKS), Mark("crown", "head", (0.015, 0.0, 0.195))]
+        "humanoid",
+        PELVIS,
+        rows,
+        [*both_sides(LEFT_FRAMES), AttachedFrame("crown", "head", (0.015, 0.0, 0.195))],
     )

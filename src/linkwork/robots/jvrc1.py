@@ -7,11 +7,17 @@ from functools import cache
 from typing import NamedTuple
 
 from linkwork.model import Model
-from linkwork.robots.geared import Link, Rotor, assemble, exactness, measured
+from linkwork.robots.geared import Link, Rotor, approximation_level, assemble, solid_from_moments
 from linkwork.robots.solids import ORIGIN, Point
 
-BASE = ("base_to_pelvis", "pelvis", measured(10.0, (-0.01, 0.0, 0.034), (0.089583, 0.089583, 0.1125)))
-ROTOR = measured(0.07, ORIGIN, (2e-5, 2e-5, 5e-5))  # in the axes of its link, for any axis of rotation
+BASE = (
+    "base_to_pelvis",
+    "pelvis",
+    solid_from_moments(10.0, (-0.01, 0.0, 0.034), (0.089583, 0.089583, 0.1125)),
+)
+ROTOR = solid_from_moments(
+    0.07, ORIGIN, (2e-5, 2e-5, 5e-5)
+)  # in the axes of its link, for any axis of rotation
 GEAR = 6.0
 
 
@@ -101,7 +107,9 @@ def limb(rows: Sequence[Row], on: str, s: str = "", side: float = 1.0) -> list[L
         name = row.name.format(s=s)
         joint = row.joint.format(s=s)
         at = (x, side * y, z)
-        parts.append(Link(joint, on, name, at, row.axis, measured(row.mass, row.center, row.moments, side)))
+        parts.append(
+            Link(joint, on, name, at, row.axis, solid_from_moments(row.mass, row.center, row.moments, side))
+        )
         if row.rotor:
             parts.append(
                 Rotor(
@@ -128,11 +136,11 @@ def jvrc1(approximate: bool | str = False) -> Model:
     "ignored" adds nothing for them; "diagonal" (or True) and "block" add the reflected inertia to each joint,
     with equal results here.
     """
-    return _jvrc1(exactness(approximate))
+    return _jvrc1(approximation_level(approximate))
 
 
 @cache
-def _jvrc1(how: str) -> Model:
+def _jvrc1(level: str) -> Model:
     parts = [
         *limb([*WAIST, *NECK], "pelvis"),
         *limb(LEG, "pelvis", "left"),
@@ -140,4 +148,4 @@ def _jvrc1(how: str) -> Model:
         *limb(ARM, "waist-roll", "left"),
         *limb(ARM, "waist-roll", "right", -1.0),
     ]
-    return assemble("jvrc1_humanoid", BASE, parts, how=how)
+    return assemble("jvrc1_humanoid", BASE, parts, level=level)

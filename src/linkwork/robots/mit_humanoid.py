@@ -6,12 +6,12 @@ from functools import cache
 from typing import NamedTuple
 
 from linkwork.model import WORLD, Model
-from linkwork.robots.geared import Link, Rotor, assemble, exactness, measured, spinning
+from linkwork.robots.geared import Link, Rotor, approximation_level, assemble, rotor_solid, solid_from_moments
 from linkwork.robots.solids import ORIGIN, Point
 
 BODY = "Floating Base"
 TORSO = (8.52, (0.009896, 0.004771, 0.100522), (0.172699, 0.001419, 0.004023, 0.105949, -0.001672, 0.091906))
-BASE = ("world_to_base", BODY, measured(*TORSO))
+BASE = ("world_to_base", BODY, solid_from_moments(*TORSO))
 
 # Rotors: inertia about the axis and across it [kg m²].
 SMALL = (1.6841e-4, 1.084e-4)
@@ -86,9 +86,15 @@ class Row(NamedTuple):
         tilt = TILTS.get(self.name, ORIGIN)
         if self.rotor is None:
             return Link(
-                joint, on, link, (x, side * y, z), self.axis, measured(*SOLIDS[self.name], mirror), tilt
+                joint,
+                on,
+                link,
+                (x, side * y, z),
+                self.axis,
+                solid_from_moments(*SOLIDS[self.name], mirror),
+                tilt,
             )
-        solid = spinning(WEIGHT[self.rotor] if with_mass else 0.0, *self.rotor, self.axis)
+        solid = rotor_solid(WEIGHT[self.rotor] if with_mass else 0.0, *self.rotor, self.axis)
         name = f"{s}{self.name}_rotor"
         return Rotor(
             joint, on, name, (x, side * y, z), self.axis, solid, tilt, False, gear=self.gear, drives=link
@@ -149,7 +155,7 @@ def mit_humanoid(approximate: bool | str = False) -> Model:
     `approximate` omits the rotors with their mass: "ignored" adds nothing for them; "diagonal" (or True) adds
     their reflected inertia to each joint; "block" also adds the coupling between knee and ankle.
     """
-    return _mit_humanoid(exactness(approximate))
+    return _mit_humanoid(approximation_level(approximate))
 
 
 def mit_humanoid_leg(approximate: bool | str = False) -> Model:
@@ -158,20 +164,23 @@ def mit_humanoid_leg(approximate: bool | str = False) -> Model:
     It is at the position of the right leg, with the links of the left one. `approximate` as in
     `mit_humanoid`.
     """
-    return _mit_humanoid_leg(exactness(approximate))
+    return _mit_humanoid_leg(approximation_level(approximate))
 
 
 @cache
-def _mit_humanoid(how: str) -> Model:
+def _mit_humanoid(level: str) -> Model:
     parts = [
         row.part(s, y, mirror=y) for rows in ([*HIP, *LEG], ARM) for s, y in SIDES.items() for row in rows
     ]
-    return assemble("mit_humanoid", BASE, parts, how=how)
+    return assemble("mit_humanoid", BASE, parts, level=level)
 
 
 @cache
-def _mit_humanoid_leg(how: str) -> Model:
+def _mit_humanoid_leg(level: str) -> Model:
     rows = [*(row._replace(on=WORLD) for row in HIP), *LEG]
     return assemble(
-        "mit_humanoid_leg", None, [row.part("", -1.0, mirror=1.0, with_mass=False) for row in rows], how=how
+        "mit_humanoid_leg",
+        None,
+        [row.part("", -1.0, mirror=1.0, with_mass=False) for row in rows],
+        level=level,
     )

@@ -6,7 +6,7 @@ from functools import cache
 
 from linkwork.model import Model
 from linkwork.robots.solids import box, cylinder
-from linkwork.robots.table import Mark, Motor, Row, assemble, both_sides
+from linkwork.robots.table import AttachedFrame, Motor, Row, assemble, both_sides
 
 # effort [N m], speed [rad/s], rotor [kg m²], gear, damping [N m s/rad]
 HIP = Motor(24.0, 30.0, 7.0e-5, 8.0, 0.05)
@@ -54,5 +54,7 @@ def quadruped() -> Model:
     -1.6, and likewise for the other legs, is a good stance.
     """
     rows = [row for end, x in ENDS.items() for row in both_sides(leg(end, x))]
-    feet = both_sides(Mark(f"{end}_left_foot", f"{end}_left_shank", (0.0, 0.0, -SHANK), FOOT) for end in ENDS)
+    feet = both_sides(
+        AttachedFrame(f"{end}_left_foot", f"{end}_left_shank", (0.0, 0.0, -SHANK), FOOT) for end in ENDS
+    )
     return assemble("quadruped", TRUNK, rows, feet)

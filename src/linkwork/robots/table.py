@@ -64,7 +64,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Mark:
+class AttachedFrame:
     """A frame with the axes of its body, `at` a point of it [m].
 
     A `ball` of that radius [m] collides with the ground there.
@@ -75,8 +75,8 @@ class Mark:
     at: Point
     ball: float = 0.0
 
-    def mirrored(self) -> Mark:
-        return Mark(right(self.name), right(self.body), across(self.at), self.ball)
+    def mirrored(self) -> AttachedFrame:
+        return AttachedFrame(right(self.name), right(self.body), across(self.at), self.ball)
 
 
 def ground_contact(name: str, body: str, at: Point, radius: float) -> Geometry:
@@ -85,7 +85,7 @@ def ground_contact(name: str, body: str, at: Point, radius: float) -> Geometry:
     return Geometry(name, place=place, shape="sphere", size=(radius,), visual=False, conaffinity=0, link=body)
 
 
-Part = TypeVar("Part", Row, Mark)
+Part = TypeVar("Part", Row, AttachedFrame)
 
 
 def both_sides(left_parts: Iterable[Part]) -> list[Part]:
@@ -106,9 +106,14 @@ def across(point: Point) -> Point:
 
 
 def assemble(
-    name: str, base: tuple[str, Solid], rows: Iterable[Row], marks: Iterable[Mark], *, on: Joint | None = None
+    name: str,
+    base: tuple[str, Solid],
+    rows: Iterable[Row],
+    frames: Iterable[AttachedFrame],
+    *,
+    on: Joint | None = None,
 ) -> Model:
-    """Return the model of a base with all rows and marks.
+    """Return the model of a base with all rows and frames.
 
     The base is free unless a joint `on` the world is given.
     """
@@ -131,8 +136,8 @@ def assemble(
             damping=row.motor.damping,
             armature=row.motor.armature,
         )
-    for mark in marks:
-        builder.add_frame(mark.name, body=mark.body, xyz=mark.at)
-        if mark.ball:
-            builder.add_geometry(ground_contact(mark.name, mark.body, mark.at, mark.ball))
+    for frame in frames:
+        builder.add_frame(frame.name, body=frame.body, xyz=frame.at)
+        if frame.ball:
+            builder.add_geometry(ground_contact(frame.name, frame.body, frame.at, frame.ball))
     return builder.build()

@@ -21,11 +21,11 @@ from linkwork.robots.geared import (
     Differential,
     Link,
     Rotor,
+    approximation_level,
     assemble,
-    exactness,
-    measured,
-    rates,
-    spinning,
+    gear_ratios,
+    rotor_solid,
+    solid_from_moments,
 )
 from linkwork.robots.mit_humanoid import SOLIDS
 from linkwork.robots.solids import ORIGIN, Point
@@ -33,8 +33,8 @@ from linkwork.spatial.solve import solve
 
 GEAR = 6.0
 TORSO = (2.3008, (0.0073, -0.0013, -0.0023), (0.0366, 0.0, -0.0006, 0.0142, -0.0002, 0.0291))
-BASE = ("torso-to-ground", "torso", measured(*TORSO))
-ROTOR = spinning(0.07, 5.1512e-5, 2.5984e-5, "z")
+BASE = ("torso-to-ground", "torso", solid_from_moments(*TORSO))
+ROTOR = rotor_solid(0.07, 5.1512e-5, 2.5984e-5, "z")
 ARM_ROTOR = (0.0, 1.684e-4, 1.084e-4)  # mass, moments about the axis and across it [kg m²]
 # Range of the rotors of the differentials [rad], which limits the links.
 HIP_REACH = 5.0
@@ -99,13 +99,15 @@ def leg(s: str, side: float) -> list[Link]:
         return Rotor(f"{on}-to-{name}", on, f"{s}-{name}", (0.0, y, 0.0), "z", ROTOR, rpy, True, reach)
 
     def link(on: str, name: str, at: Point, axis: str, reach: float, *solid: Any) -> Link:
-        return Link(f"{on}-to-{name}", on, f"{s}-{name}", at, axis, measured(*solid), ORIGIN, False, reach)
+        return Link(
+            f"{on}-to-{name}", on, f"{s}-{name}", at, axis, solid_from_moments(*solid), ORIGIN, False, reach
+        )
 
     return [
         Rotor(f"torso-to-{clamp}-rotor", "torso", f"{clamp}-rotor", (0.0, 0.126 * side, -0.026), "z",
               ROTOR, UPSIDE_DOWN if side > 0 else ORIGIN, False, gear=GEAR, drives=clamp),
         Link(f"torso-to-{clamp}", "torso", clamp, (0.0, 0.126 * side, -0.087), "z",
-             measured(1.3289, (-0.001, 0.0, -0.0069), (0.0032, 0.0, 0.0001, 0.0033, 0.0, 0.0027)),
+             solid_from_moments(1.3289, (-0.001, 0.0, -0.0069), (0.0032, 0.0, 0.0001, 0.0033, 0.0, 0.0027)),
              independent=True),
         rotor("hip-rotor-1", clamp, 0.04, LEFTWARDS, HIP_REACH),
         rotor("hip-rotor-2", clamp, -0.04, RIGHTWARDS, HIP_REACH),
@@ -171,11 +173,11 @@ def arm(s: str, side: float) -> list[Link]:
         joint = joint.format(s=s)
         on = on.format(s=s)
         link = f"{s}-{name}"
-        solid = measured(*SOLIDS[name.replace("-", "_")], side)
+        solid = solid_from_moments(*SOLIDS[name.replace("-", "_")], side)
         parts.append(Link(joint, on, link, (x, side * y, z), axis, solid, independent=True))
         parts.append(
             Rotor(f"{joint}-rotor", on, f"{link}-rotor", (rx, side * ry, rz), axis,
-                spinning(*ARM_ROTOR, axis),
+                rotor_solid(*ARM_ROTOR, axis),
                   independent=False, gear=gear, drives=link)
         )  # fmt: skip
     return parts
@@ -226,20 +228,19 @@ def tello(*, arms: bool = False, approximate: bool | str = False) -> Model:
     """
     if not isinstance(arms, bool):
         raise ModelError(f"arms: expected True or False, got {arms!r}")
-    return _tello(arms, exactness(approximate))
+    return _tello(arms, approximation_level(approximate))
 
 
 @cache
-def _tello(arms: bool, how: str) -> Model:
+def _tello(arms: bool, level: str) -> Model:
     parts = [part for s, side in SIDES.items() for part in leg(s, side)]
     parts += [part for s, side in SIDES.items() for part in arm(s, side)] if arms else []
-    closures = [closure for s in SIDES for closure in differentials(s)]
+    constraints = [differential for s in SIDES for differential in differentials(s)]
     name = "tello_humanoid" if arms else "tello_legs"
-    if how == EXACT:
-        return assemble(name, BASE, parts, closures=closures, balls=soles())
-    return assemble(
-        name, BASE, parts, how=how, balls=soles(), turning={**rates(parts), **_straight(_tello(arms, EXACT))}
-    )
+    if level == EXACT:
+        return assemble(name, BASE, parts, differentials=constraints, balls=soles())
+    ratios_by_rotor = {**gear_ratios(parts), **_straight(_tello(arms, EXACT))}
+    return assemble(name, BASE, parts, level=level, balls=soles(), ratios_by_rotor=ratios_by_rotor)
 
 
 def _straight(model: Model) -> dict[str, dict[str, float]]:
