@@ -90,7 +90,7 @@ def cluster_lines(model: ModelData) -> list[str]:
             f"{len(cluster.independent)} independent"
         )
         if not cluster.independent and not cluster.supports:
-            lines.append("    a truss: as one rigid body with what it hangs on")
+            lines.append("    a truss: one rigid body with the body that carries it")
         if cluster.independent:
             lines += _wrapped("    independent: ", [names[c] for c in cluster.independent])
     rotors = [model.bodies[k].name for k in find_rotors(model)]

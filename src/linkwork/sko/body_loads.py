@@ -176,7 +176,7 @@ def along(d: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 def stretch_of(tendon: SpatialTendon, length: Any) -> Any:
-    """Return what a tendon is longer than its range of rest, negative where it is shorter [m]."""
+    """Return the extension of a tendon beyond its range of rest [m]; negative where it is shorter."""
     low, high = tendon.rest
     return length - high if low == high else maximum(length - high, 0.0) + minimum(length - low, 0.0)
 

@@ -54,7 +54,7 @@ class PrescribedNode(HingeNode):
 
     @property
     def passive_force(self) -> np.ndarray:
-        """With what armatures take that both kinds of velocities share."""
+        """Passive forces, with the armature coupling to prescribed accelerations."""
         return (
             self._full.passive_force[self._free]
             + self._full.armature[np.ix_(self._free, self._known)] @ self._ddtheta

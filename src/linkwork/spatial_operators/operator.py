@@ -72,13 +72,13 @@ class Operator(ABC):
 
     @cached_property
     def T(self) -> Operator:
-        """The transpose."""
+        """Transpose, the star of SKO."""
         return Transposed(self)
 
     @property
     def inverse(self) -> Operator:
-        """The inverse."""
-        raise LinkworkError(f"no inverse of {self.name} is known in closed form")
+        """Inverse, for operators with a closed form."""
+        raise LinkworkError(f"{self.name} has no inverse in closed form")
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Operator):
@@ -92,12 +92,12 @@ class Operator(ABC):
 
     @property
     def factors(self) -> Sequence[Operator]:
-        """The factors of a product; otherwise the operator itself."""
+        """Factors of a product; otherwise the operator itself."""
         return (self,)
 
     @property
     def terms(self) -> Sequence[Operator]:
-        """The terms of a sum; otherwise the operator itself."""
+        """Terms of a sum; otherwise the operator itself."""
         return (self,)
 
     def __add__(self, other: Any) -> Operator:
@@ -208,9 +208,9 @@ class Transposed(Operator):
 
 
 class BlockDiagonal(Operator):
-    """An operator that takes each node's block for itself; `block(k)` is asked for once.
+    """A block-diagonal operator; `block(k)` returns the block of node k and is called once.
 
-    `quick` and `quick_transposed` may know a shorter way to the product of block k with a vector.
+    `quick` and `quick_transposed` multiply block k or its transpose by a vector without the block.
     """
 
     diagonal = True

@@ -23,12 +23,11 @@ from linkwork.spatial_operators.spaces import Space, numbers
 
 
 class Operators:
-    """The spatial operators of nodes in one state (SKO Sec. 2 to 6), each made when it is asked for.
+    """Spatial operators of nodes in one state (SKO Sec. 2 to 6), each computed on first use.
 
-    Stacked vectors have a block for each node, parents before children. Armature is
-    inertia that only a joint's own velocity moves. SKO has no letter for it, but a node may have any rows: a
-    node with armature has one more for each velocity of its joint, which moves with it, and so every identity
-    of SKO holds as it stands.
+    Stacked vectors have a block for each node, parents before children. Armature is inertia that moves with
+    the velocity of its joint only. SKO has no symbol for it, but a node may have any rows: a node with
+    armature has an additional row for each velocity of its joint, so every identity of SKO holds.
     """
 
     def __init__(self, nodes: TreeState[Any]) -> None:
@@ -65,7 +64,7 @@ class Operators:
             segments.setdefault(segment, []).append(name)
         return tuple(tuple(names) for names in segments.values())
 
-    # what the model says
+    # operators of the model
 
     @cached_property
     def I(self) -> Operator:  # noqa: E743
@@ -219,7 +218,7 @@ class Operators:
 
     @cached_property
     def P_plus(self) -> Operator:
-        """P⁺ = τ̄ P: what is felt behind a free joint."""
+        """P⁺ = τ̄ P: the articulated inertia transmitted through a free joint."""
 
         def block(k: int) -> np.ndarray:
             if not self._further[k]:
@@ -274,7 +273,7 @@ class Operators:
         diagonal.name = "Upsilon"
         return diagonal
 
-    # what follows
+    # the mass matrix and operational space
 
     @cached_property
     def mass_matrix(self) -> Operator:
@@ -302,7 +301,7 @@ class Operators:
         B* V are the motions of the frames.
         """
         if not frames:
-            raise LinkworkError("name at least one frame")
+            raise LinkworkError("frames: expected at least one, got none")
         return PickOffs(self.nodes, frames, self.rows, self._number)
 
     def compliance(self, *frames: Any) -> Operator:
@@ -329,7 +328,7 @@ class Operators:
     def b(self) -> np.ndarray:
         """The gyroscopic term of all nodes, stacked: f = A (M α + b)."""
         if not all(isinstance(k, NodeState) for k in self._every):
-            raise LinkworkError("nodes with regrouped base parameters have no b: take those of lw.nodes")
+            raise LinkworkError("nodes with regrouped base parameters have no b: use those of lw.nodes")
         biases = [self._padded(k.b, i) for i, k in enumerate(self._every)]  # type: ignore[attr-defined]
         return self.rows.stacked(biases)
 

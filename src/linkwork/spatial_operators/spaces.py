@@ -1,4 +1,4 @@
-"""Spaces of stacked vectors: what the blocks of a vector are, and where they stand in it."""
+"""Spaces of stacked vectors: the names of the blocks of a vector and their positions."""
 
 from __future__ import annotations
 

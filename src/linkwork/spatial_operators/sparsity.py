@@ -1,4 +1,4 @@
-"""Block sparsity as text and as a picture: what a tree can fill, by serial-chain segments (SKO Sec. 7)."""
+"""Block sparsity patterns as text and pictures, by serial-chain segments (SKO Sec. 7)."""
 
 from __future__ import annotations
 

@@ -50,11 +50,11 @@ def scene(
     file: str | os.PathLike[str] | None = None,
     folders: Iterable[str | os.PathLike[str]] = (),
 ) -> Scene:
-    """Return the drawable parts of a model. `file` is the URDF that it was read from, whose visuals are used
-    if present.
+    """Return the drawable parts of a model.
 
-    Meshes are opened only inside the folder of the file and in `folders`. Bodies without any are drawn as
-    bars from joint to joint, or as the ellipsoid of their inertia.
+    `file` is the file of the model, whose visuals are used if present. Meshes are opened only inside its
+    folder and in `folders`. Bodies without visuals are drawn as bars between joints, or as the ellipsoid of
+    their inertia.
     """
     folder = None if file is None else os.fspath(file)
     by_body, notes = geometry_meshes(model.geometries, Folders(folder, folders))
@@ -73,9 +73,7 @@ def scene(
 
 
 def model_size(model: Model) -> float:
-    """Return the largest distance of two joints in the neutral state of the tree, or what bodies reach to
-    [m]; at least 1 cm.
-    """
+    """Return the extent of joints and centres of mass in the neutral state of the tree [m], at least 1 cm."""
     from linkwork.functions.kinematics import forward_kinematics
 
     points = [np.zeros(3)]
@@ -93,8 +91,9 @@ def model_size(model: Model) -> float:
 
 
 def inertia_ellipsoid(body: Body, least: float) -> Mesh:
-    """Return the solid ellipsoid with the mass and moment of inertia of a body, in its frame; a ball where no
-    solid one has them.
+    """Return the solid ellipsoid with the mass and moment of inertia of a body, in its frame.
+
+    Semi-axes are at least `least` [m].
     """
     values, axes = np.linalg.eigh(np.asarray(body.moment, dtype=float))
     if body.mass > 0:

@@ -1,5 +1,6 @@
-"""Triangle meshes of simple solids: boxes, cylinders, cones, ellipsoids; vertices (n, 3) [m] and faces (m,
-3), outward.
+"""Triangle meshes of boxes, cylinders, cones and ellipsoids.
+
+Vertices are (n, 3) [m]; faces are (m, 3), with outward normals.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 
 from linkwork.formats.mesh import Mesh
 
-ROUND_SIDES = 20  # sides of what is round
+ROUND_SIDES = 20  # sides of cylinders and cones
 
 
 def box(size: np.ndarray) -> Mesh:

@@ -1,6 +1,4 @@
-"""Moves of a model by its independent coordinates: every loop stays closed, and what cannot be reached is
-refused.
-"""
+"""Motion of a model by its independent coordinates: loops stay closed, unreachable values are rejected."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ DEFAULT_RANGE = {True: np.pi, False: 1.0}  # of a coordinate without limits: ang
 
 @dataclass(frozen=True)
 class Slider:
-    """An independent coordinate: its name as in `v_names`, where it is, and from where to where it goes [rad
-    or m].
-    """
+    """An independent coordinate: its name as in `v_names`, its value and its range [rad or m]."""
 
     name: str
     joint: PlacedJoint

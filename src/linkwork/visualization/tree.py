@@ -68,8 +68,6 @@ def draw_tree(model: Model, *, paint: Paint = as_is, unicode: bool = True) -> st
 
 
 def cluster_numbers(model: Model) -> dict[int, int]:
-    """Return the number of the cluster of loops that a body is in, from 1, in the order of `model.clusters`;
-    others are not in it.
-    """
+    """Return the number, from 1, of the cluster of each body in loops, in the order of `model.clusters`."""
     looped = [cluster for cluster in model.clusters if cluster.constraints]
     return {k: n for n, cluster in enumerate(looped, 1) for k in cluster.bodies}

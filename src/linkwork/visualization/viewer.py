@@ -99,7 +99,7 @@ def _check_host(host: str) -> None:
 
 
 class Viewer:
-    """Model in the browser at `url`; `q`, (nq,), is its configuration, and `move` moves a slider."""
+    """Model shown in the browser at `url`; made by `lw.view`."""
 
     def __init__(
         self, model: Model, log: Log | None, seen: Scene, host: str = "127.0.0.1", port: int = 8080
@@ -130,7 +130,7 @@ class Viewer:
 
     @property
     def q(self) -> np.ndarray:
-        """The configuration that is shown, (nq,)."""
+        """Current configuration, (nq,)."""
         return self.sliders.q.copy()
 
     def move(self, name: str, value: float) -> str:
@@ -189,7 +189,7 @@ class Viewer:
     # scene and panel
 
     def _compile(self) -> None:
-        """Compute first answers of all functions that moving the robot calls, so that they are compiled."""
+        """Call all functions that moving the robot needs once, so that they are compiled."""
         if self.model.bodies:
             forward_kinematics(self.model, self.sliders.q)
             if self.model.mass > 0:

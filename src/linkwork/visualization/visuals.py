@@ -37,7 +37,7 @@ def geometry_meshes(
 
 
 def _shape(each: Geometry, folders: Folders, read: dict[str, Mesh]) -> Mesh | None:
-    """Return the mesh of one geometry; None of what would hide everything else, such as a plane."""
+    """Return the mesh of one geometry; None for shapes that are not drawn, such as planes."""
     size = np.array(each.size, dtype=float)
     if each.shape == "box":
         return box(size)

@@ -74,7 +74,7 @@ def parse_entry(key: str, size: int, file: BinaryIO) -> Entry:
             "it is not a kernel file" if magic != MAGIC else f"it has format {version}, not {FORMAT}"
         )
     if PREFIX.size + header_size + blob_size + DIGEST_BYTES != size:
-        raise BadFileError("it is truncated or altered: its lengths are inconsistent, whatever its digest")
+        raise BadFileError("it is truncated or altered: its lengths are inconsistent")
     text = file.read(header_size)
     blob = file.read(blob_size)
     stored_digest = file.read(DIGEST_BYTES)

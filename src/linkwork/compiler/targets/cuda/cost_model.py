@@ -1,4 +1,4 @@
-"""Cost model of a multiprocessor: what a thread has at a given occupancy, and how fast a program then runs.
+"""Cost model of a multiprocessor: resources of a thread at an occupancy, and the predicted rate of a program.
 
 The constants were fitted to measurements on an H200.
 """
@@ -34,8 +34,9 @@ MAX_LOOP_WEIGHT = 100  # iterations that a loop counts at most
 
 
 class ThreadBudget(NamedTuple):
-    """Launch sizes, and what each thread has: registers, values in them, and slots in shared memory besides
-    its warp's buffers.
+    """Launch sizes and resources of a thread: registers, values in them, and slots in shared memory.
+
+    Slots do not include the buffers of the warp.
     """
 
     threads: int
@@ -63,9 +64,7 @@ def thread_budget(
     write: int = CHUNK,
     ahead: int = 0,
 ) -> ThreadBudget:
-    """Return what each thread has with `warps` resident warps that use at most `shared` bytes of shared
-    memory.
-    """
+    """Return the resources of a thread for `warps` resident warps and at most `shared` bytes."""
     size = REALS[program.dtype].size
     ahead = ahead or READ_AHEAD[program.dtype]
     threads, blocks = _blocks(warps)
@@ -142,7 +141,7 @@ def configure_pairs(packed: Packed, device: Device, budget: ThreadBudget) -> Ker
 
 
 def _l1_bytes(device: Device, budget: ThreadBudget, slots: int, dtype: str) -> int:
-    """Return what shared memory leaves to the L1 cache [bytes]."""
+    """Return the part of the L1 cache that shared memory does not use [bytes]."""
     numbers = budget.threads * (slots + budget.buffers * ROW)
     return device.l1 - budget.blocks * (numbers * REALS[dtype].size + 1024)
 

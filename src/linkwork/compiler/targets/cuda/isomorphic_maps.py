@@ -97,7 +97,7 @@ class _BodyBuilder:
 
 
 def _attribute(op: str, attr: Any) -> tuple[Any, ...]:
-    """Return what determines an instruction's value besides its arguments.
+    """Return a label of an instruction: its value depends on the label and the arguments only.
 
     All shared values count as equal.
     """

@@ -178,8 +178,9 @@ def _max_live(program: Program) -> int:
 
 
 def _best_order(program: Program, device: Device) -> tuple[Program, bool]:
-    """Return the program, cut, in the traced order or one of low register pressure, whichever lets fewer
-    values wait, and whether it writes late.
+    """Return the cut program in the better of two orders, and whether it writes late.
+
+    The orders are the traced one and one of low register pressure; the better one has fewer waiting values.
     """
     orders = []
     for order in (_cut_long(each) for each in (schedule(program, SCHEDULING), program)):

@@ -232,7 +232,7 @@ class _Packing:
         for (
             x,
             sign,
-        ), elements in where.items():  # of second threads' values, what no first one's place goes with
+        ), elements in where.items():  # outputs of second threads without a counterpart
             if x in self.home and self.home[x][1] == 1 and where.get((self.home[x][0], sign)):
                 for element in elements:
                     results.append(self._signed(self._for_both(x), sign))

@@ -87,11 +87,11 @@ class ActionOrder:
     def _writes(self, chunks: dict[int, list[tuple[Chunk, tuple[int, ...]]]]) -> dict[int, list[Action]]:
         """Return the actions behind each value that write outputs: a chunk once its last element is known.
 
-        In parts, which have a buffer for it anyway, an element is put there as soon as it is made and the
+        In parts, which have a buffer anyway, an element is stored there as soon as it is computed and the
         previous chunk is written.
         """
         writes: dict[int, list[Action]] = {}
-        free: int | None = None  # the value behind which the chunk before is write_actions
+        free: int | None = None  # the value after which the previous chunk is written
         for v, chunks_of_value in sorted(chunks.items()):
             for chunk, values in chunks_of_value:
                 begin, *puts, flush = write_actions(chunk, values)

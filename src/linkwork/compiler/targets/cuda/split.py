@@ -77,7 +77,7 @@ def split(
     home = {v: k for k, piece in enumerate(pieces) for v in piece}
     chunks = [[] for _ in pieces] if graph.stays else _chunks(graph, home, write)
     last: dict[int, int] = {}  # crossing value -> the last part that reads it
-    made: list[set[int]] = []  # what each part makes, again or for the first time
+    made: list[set[int]] = []  # values that each part computes, again or for the first time
     for k, piece in enumerate(pieces):
         used = [graph.uses[v] for v in piece] + [
             graph.sources[e] for _, elements in chunks[k] for e in elements
