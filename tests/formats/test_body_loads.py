@@ -28,11 +28,17 @@ def mjcf(tendon: str = "", actuator: str = "", a: str = "", b: str = "", c: str 
     return f'<mujoco><worldbody><site name="s0" pos="1 2 3"/>{bodies}</worldbody>{parts}</mujoco>'
 
 
+WITHOUT = '<option><flag {}="disable"/></option>'
+GRAVCOMP = mjcf('stiffness="10" damping="3"', b='gravcomp="1"').partition("<mujoco>")[1:]
 FILES = {
     "gravcomp of one body": mjcf(b='gravcomp="1"'),
     "gravcomp of a body that is fixed to another": mjcf(a='gravcomp="0.3"', c='gravcomp="1.2"'),
     "gravcomp of some bodies, negative in others": mjcf(
         a='gravcomp="0.3"', b='gravcomp="-0.5"', c='gravcomp="0.3"'
+    ),
+    "gravcomp without springs": WITHOUT.format("spring").join(GRAVCOMP),
+    "gravcomp without springs and dampers": (WITHOUT.format("spring") + WITHOUT.format("damper")).join(
+        GRAVCOMP
     ),
     "spring": mjcf('stiffness="10" springlength="0.5"'),
     "spring that is slack": mjcf('stiffness="10" springlength="0 9"'),

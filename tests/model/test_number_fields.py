@@ -92,7 +92,7 @@ FIELDS: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
     **{f"Limits {each.name}": (lambda x, name=each.name: lw.Limits(**{name: x}), WHOLE) for each in fields(lw.Limits)},
     **{f"Contacts {name}": (lambda x, name=name: lw.Contacts(**{name: x}), NOT_NEGATIVE)
        for name in ("friction", "torsional", "rolling", "margin", "tolerance", "restitution")},
-    **{f"Contacts {name}": (lambda x, name=name: lw.Contacts(**{name: x}), WHOLE) for name in ("iterations", "most")},
+    **{f"Contacts {name}": (lambda x, name=name: lw.Contacts(**{name: x}), WHOLE) for name in ("iterations", "max_candidates")},
     "Contacts stiffness": (lambda x: lw.Contacts(stiffness=x), (FRACTION, INFINITE)),
     "Contacts damping": (lambda x: lw.Contacts(stiffness=1.0, damping=x), NOT_NEGATIVE),
     "Rectangle": (lambda x: flexible.Rectangle(x, 0.1), POSITIVE),

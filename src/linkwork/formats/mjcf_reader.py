@@ -109,7 +109,7 @@ class Reader:
     def _gravity_compensation(self) -> float:
         """Return the part of the weight that is compensated, if it is the same for all moving bodies."""
         c = self.compiled
-        if not np.any(c.body_gravcomp > 0.0):  # without any, MuJoCo leaves out this force
+        if not self._compensates_gravity():
             return 0.0
         moves = [self.base == "free"]  # the world's entry is not used
         for body in range(1, len(self.links)):
@@ -118,6 +118,12 @@ class Reader:
             moves.append(has_compensation or moves[int(c.body_parentid[body])])
         parts = {float(c.body_gravcomp[b]) for b in range(1, len(moves)) if moves[b] and c.body_mass[b] > 0.0}
         return parts.pop() if len(parts) == 1 else 0.0
+
+    def _compensates_gravity(self) -> bool:
+        """Return True unless MuJoCo has no such forces: without a positive one, or any passive force."""
+        return (self.acts("spring") or self.acts("damper")) and bool(
+            np.any(self.compiled.body_gravcomp > 0.0)
+        )
 
     # bodies and joints
 
@@ -237,7 +243,7 @@ class Reader:
             raise ModelError(f"body {printable(link)!r}: {'; '.join(problems)}: not physically consistent")
         for problem in problems:
             self.notes.add(f"{problem}: not physically consistent", f"body {printable(link)!r}")
-        some = np.any(c.body_gravcomp > 0.0) and not self.gravity_compensated  # without any, MuJoCo skips all
+        some = self._compensates_gravity() and not self.gravity_compensated
         scale = 1.0 - float(c.body_gravcomp[body]) if some else 1.0
         inertia = {"mass": mass, "center": c.body_ipos[body].tolist(), "inertia": 0.5 * (moment + moment.T)}
         self.builder.add_body(link, **inertia, check=None, gravity_scale=scale)
