@@ -9,6 +9,7 @@ import linkwork as lw
 from file_checks import compiled_here, dynamics_differ, value
 from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Free, Prismatic, Revolute, Spherical
+from linkwork.mechanism import Wrap
 
 ARM = """
 <body name="a" pos="0 0 1" {a}><joint name="j1" axis="0 1 0.2"/><geom type="box" size=".1 .2 .3" pos=".1 0 0"/>
@@ -72,6 +73,25 @@ FILES |= {
         ("s0", "s2", "1 0 .5 1 2 3"),
     )
 }
+WRAPPED = """<mujoco><worldbody><site name="s0" pos="-.1 -.6 .9"/>
+  <body name="a" pos="0 0 1"><joint name="j1" axis="0 1 0.2"/><geom type="box" size=".1 .2 .3" pos=".1 0 0"/>
+    <geom name="w" type="{shape}" size=".12 .2" pos=".25 0 .05" euler="80 20 10"/><site name="side" pos="{side}"/>
+    <site name="s1" pos=".0 -.3 .1"/>
+    <body name="b" pos=".5 0 0"><joint name="j2" axis="0 0 1" pos="0 .1 0"/><joint name="j3" type="ball"/>
+      <geom type="capsule" fromto="0 0 0 .4 0 0" size=".04"/><site name="s2" pos=".2 .2 0"/></body></body></worldbody>
+  <tendon><spatial name="t" stiffness="10" damping="2" springlength=".1"><site site="{start}"/>
+    <geom geom="w" {words}/><site site="s2"/><pulley divisor="2"/><site site="s0"/><site site="s1"/></spatial></tendon>
+  <actuator><position tendon="t" kp="3" gear="2"/></actuator></mujoco>"""
+FILES |= {
+    f"around a {shape}, {words} {side}": WRAPPED.format(shape=shape, side=side, words=words, start=start)
+    for shape, side, words, start in (
+        ("sphere", "0 0 9", "", "s1"),
+        ("sphere", ".4 -.3 .3", 'sidesite="side"', "s0"),
+        ("cylinder", "0 0 9", "", "s0"),
+        ("cylinder", ".25 .3 .05", 'sidesite="side"', "s0"),
+        ("cylinder", "-.9 .1 .3", 'sidesite="side"', "s1"),
+    )
+}
 
 
 def agree_with_mujoco(text: str) -> lw.Model:
@@ -83,7 +103,7 @@ def agree_with_mujoco(text: str) -> lw.Model:
     rng = np.random.default_rng(0)
     data.ctrl[:] = rng.normal(size=theirs.nu)
     data.act[:] = rng.uniform(0.1, 0.9, size=theirs.na)
-    for _ in range(3):
+    for _ in range(20 if "geom=" in text else 3):
         state = (*model.random_state(rng), rng.normal(size=model.nv))
         assert not dynamics_differ(model, theirs, data, state, text)
     return model
@@ -133,19 +153,49 @@ def test_armature_of_a_motor_on_a_fixed_tendon_couples_its_joints(armature: str)
     )
 
 
-def test_a_tendon_around_geoms_is_named() -> None:
+def test_a_sidesite_inside_of_a_geom_is_named() -> None:
     pytest.importorskip("mujoco")
-    around = '<geom geom="w"/><site site="s2"/></spatial></tendon>'
-    text = mjcf('stiffness="5"', "motor").replace("</spatial></tendon>", around)
-    text = text.replace(
-        '<site name="s2"', '<geom name="w" type="sphere" size=".05" pos=".1 0 .05"/><site name="s2"'
-    )
+    text = WRAPPED.format(shape="sphere", side=".3 0 .05", start="s1", words='sidesite="side"')
     with compiled_here():
         report = lw.load(text).report()
-        assert "wraps around geoms is not supported and ignored: tendon 't'" in report
-        assert "a tendon that wraps around geoms has no counterpart: the actuator is ignored" in report
-        with pytest.raises(ModelError, match="wraps around geoms"):
+        assert "sidesite inside of a geom is not supported and ignored: tendon 't'" in report
+        assert (
+            "a tendon with a sidesite inside of a geom has no counterpart: the actuator is ignored" in report
+        )
+        with pytest.raises(ModelError, match="sidesite inside"):
             lw.load(text, strict=True)
+
+
+@pytest.mark.parametrize("side", [(), (0.0, 0.0, 1.0)])
+@pytest.mark.parametrize("axis", [(), (0.1, 1.0, 0.0)])
+def test_tendons_around_shapes_conserve_energy(axis: tuple[float, ...], side: tuple[float, ...]) -> None:
+    """The force of a spring is the derivative of its energy by q, on and off the shape; also in float32."""
+    builder = lw.ModelBuilder("hoist")
+    builder.add_body("drum", mass=1.0, inertia=(0.1, 0.1, 0.1)).add_body("load", mass=1.0)
+    builder.add_joint("turn", Revolute((1, 0.2, 0)), parent="world", child="drum")
+    builder.add_joint("slide", Prismatic((0, 0.3, 1)), parent="world", child="load", xyz=(1, 0, 0))
+    path = [("world", (-1, 0, 0.1)), Wrap("drum", 0.3, axis=axis, side=side), ("load", (0, 0.1, 0))]
+    builder.add_tendon("rope", path, stiffness=90.0, rest=(0.0, 1.5))
+    model = builder.build()
+    v = np.array([1.0, 6.0])
+    paths = [
+        lw.rollout(model, np.zeros(2), v, np.zeros(2), dt=5e-4, steps=600, integrator="rk4", dtype=dtype)
+        for dtype in ("float64", "float32")
+    ]
+    kinetic = lw.kinetic_energy(model, paths[0].q, paths[0].v)
+    energy = kinetic + lw.potential_energy(model, paths[0].q)
+    assert np.ptp(energy) < 1e-6 * np.ptp(kinetic)
+    np.testing.assert_allclose(paths[1].q, paths[0].q, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "wrap", [Wrap("trunk", 0.0), Wrap("trunk", 1.0, side=(0.5, 0, 0)), Wrap("trunk", 1.0, axis=(0, 0, 0))]
+)
+def test_shapes_that_make_no_sense_are_refused(wrap: Wrap) -> None:
+    with pytest.raises(ModelError, match="Wrap on 'trunk'"):
+        loaded_robot().add_tendon("bad", ["trunk", wrap, "hand"])
+    with pytest.raises(ModelError, match="Wrap between two points"):
+        loaded_robot().add_tendon("bad", ["trunk", "hand", Wrap("trunk", 0.1)])
 
 
 INERTIAL = """<inertial><origin xyz="0.1 0 0.2"/><mass value="{}"/>

@@ -227,7 +227,6 @@ UNREAD = {
     "pid": ('<pid name="m" joint="j1" kp="3" ki="1"/>', "of type 'pid'"),
     "orientation": ('<orientation name="m" joint="ball" kp="3"/>', "of type 'so3'"),
     "actearly": ('<general name="m" joint="j1" dyntype="integrator" actearly="true"/>', "actearly"),
-    "tendon around a geom": ('<motor name="m" tendon="sp"/>', "a tendon that wraps around geoms"),
     "user": ('<general name="m" joint="j1" gaintype="user"/>', "gain of type 'user'"),
 }
 

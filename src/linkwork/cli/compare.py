@@ -186,7 +186,7 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
     )
     # these have no counterpart here, as the model's notes say
     peer.opt.density = peer.opt.viscosity = 0.0
-    _leave_out_tendons(mujoco, model, peer)
+    _leave_out_tendons(model, peer)
     convert = from_mujoco.States(model, peer)
     data = mujoco.MjData(peer)
 
@@ -226,14 +226,15 @@ def _mujoco(model: lw.Model, args: argparse.Namespace) -> Peer:
     return Peer("MuJoCo", inverse, mass, forward)
 
 
-def _leave_out_tendons(mujoco: Any, model: lw.Model, peer: Any) -> None:
+def _leave_out_tendons(model: lw.Model, peer: Any) -> None:
     """Remove forces and armatures of tendons from MuJoCo's model that have no counterpart here."""
-    through_sites = (int(mujoco.mjtWrap.mjWRAP_SITE), int(mujoco.mjtWrap.mjWRAP_PULLEY))
+    spatial = {tendon.name for tendon in model.tendons}
     joints = {joint.name: joint for joint in model.joints}
-    for k, (first, points) in enumerate(zip(peer.tendon_adr, peer.tendon_num)):
-        joint = joints.get(tendon_joint(peer.tendon(k).name or f"tendon{k}"))
+    for k in range(peer.ntendon):
+        name = peer.tendon(k).name or f"tendon{k}"
+        joint = joints.get(tendon_joint(name))
         words: tuple[str, ...] = ("stiffness", "damping", "armature") if joint is None else ()
-        if np.isin(peer.wrap_type[first : first + points], through_sites).all():
+        if name in spatial:
             words = ("armature",)
         if joint is not None:  # not a spring with a slack range, and nothing that is not linear
             words = tuple(word for word in ("stiffness", "damping") if not any(getattr(joint, word)))

@@ -69,7 +69,7 @@ plugin                              noted =plugin
 @solref @solimp                     differs ; {SOFT}
 """,
     "tendon": f"""
-@name @class                        supported ; spatial ones around geoms are reported
+@name @class                        supported ; reported of those with a sidesite inside of a geom
 @stiffness @damping                 supported
 @frictionloss @range @limited       supported
 @armature                           supported ; reported of spatial tendons

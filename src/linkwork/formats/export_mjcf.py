@@ -26,7 +26,7 @@ from linkwork.formats.export_urdf import urdf_compact
 from linkwork.formats.folders import Folders, find_mesh
 from linkwork.formats.xml import MAX_DEPTH_BY_ROOT
 from linkwork.joints import Free
-from linkwork.mechanism import End, Geometry
+from linkwork.mechanism import Around, End, Geometry
 from linkwork.mechanism.actuator_laws import has_dynamics
 from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.spatial import Pose
@@ -98,7 +98,7 @@ class _Writer:
                 self.equalities.add(constraint)
         contact = shapes.contact(model, self.written)
         actuators = Tag("actuator")
-        spatial = add_spatial_tendons(self.tendon, model, self.names, self._site)
+        spatial = add_spatial_tendons(self.tendon, model, self.names, self._site, self._wrapped)
         driving = add_actuators(actuators, self.tendon, model, self.losses, self.names, sites, spatial)
         self._weights()
         keyframes = Tag("keyframe")
@@ -229,6 +229,28 @@ class _Writer:
     def _site(self, end: End, name: str | None = None) -> str:
         name = self.names.new("site", name if name is not None else "end")
         self.bodies[end.body].add("site", name=name, pos=position(end.place), quat=quaternion(end.place))
+        return name
+
+    def _wrapped(self, shape: Around, name: str) -> str:
+        """Add a shape that touches nothing, for a tendon around it; return its name."""
+        name = self.names.new("geom", name)
+        place = Pose.translation(np.array(shape.center))
+        if shape.axis:
+            z = np.array(shape.axis)
+            x = np.cross(z, np.eye(3)[int(np.argmin(np.abs(z)))])
+            x /= np.linalg.norm(x)
+            place = Pose(np.column_stack([x, np.cross(z, x), z]), place.p)
+        self.bodies[shape.body].add(
+            "geom",
+            name=name,
+            type="cylinder" if shape.axis else "sphere",
+            size=(shape.radius, shape.radius) if shape.axis else (shape.radius,),
+            pos=position(place),
+            quat=quaternion(place),
+            contype=0,
+            conaffinity=0,
+            mass=0.0,
+        )
         return name
 
     def _geometry(self, shape: Geometry) -> None:

@@ -11,7 +11,7 @@ from linkwork.formats.export_checks import Losses
 from linkwork.formats.export_text import Names, Tag
 from linkwork.formats.mjcf_names import tendon_joint
 from linkwork.joints import Prismatic
-from linkwork.mechanism import Coupling, End
+from linkwork.mechanism import Around, Coupling, End
 from linkwork.model import GROUND, Model, PlacedJoint
 from linkwork.spatial import Pose
 
@@ -109,9 +109,13 @@ def add_tendons(into: Tag, model: Model, tendons: dict[int, Coupling], names: Na
 
 
 def add_spatial_tendons(
-    into: Tag, model: Model, names: Names, add_site: Callable[[End, str], str]
+    into: Tag,
+    model: Model,
+    names: Names,
+    add_site: Callable[[End, str], str],
+    add_geom: Callable[[Around, str], str],
 ) -> dict[str, str]:
-    """Add spatial tendons, and sites at their points; return the names of tendons in the file."""
+    """Add spatial tendons, with sites and shapes on their paths; return the names of tendons in the file."""
     called = {}
     for tendon in model.tendons:
         called[tendon.name] = names.new("tendon", tendon.name)
@@ -131,7 +135,16 @@ def add_spatial_tendons(
         for k, (divisor, points) in enumerate(tendon.branches):
             if k or divisor != 1.0:
                 spatial.add("pulley", divisor=divisor)
-            for body, position in points:
-                end = End(body, Pose.translation(np.array(position)))
-                spatial.add("site", site=add_site(end, f"{tendon.name} point"))
+            for point in points:
+                if isinstance(point, Around):
+                    geom = add_geom(point, f"{tendon.name} shape")
+                    beside = _end(point.body, point.side) if point.side else None
+                    side = None if beside is None else add_site(beside, f"{tendon.name} side")
+                    spatial.add("geom", geom=geom, sidesite=side)
+                else:
+                    spatial.add("site", site=add_site(_end(*point), f"{tendon.name} point"))
     return called
+
+
+def _end(body: int, position: tuple[float, ...]) -> End:
+    return End(body, Pose.translation(np.array(position)))

@@ -9,7 +9,7 @@ from typing import Any
 from linkwork.formats.export_checks import as_polynomial
 from linkwork.formats.export_text import Tag
 from linkwork.formats.extension import LAWS, RANGES, TAG
-from linkwork.mechanism import Actuator, LoopConstraint
+from linkwork.mechanism import Actuator, Around, LoopConstraint
 from linkwork.model import GROUND, WORLD, Model
 
 INDEPENDENT_VALUES = {True: "true", False: "false", None: "any"}
@@ -87,8 +87,13 @@ def _loads(tag: Tag, model: Model) -> None:
         element = tag.add("tendon", name=tendon.name, **words, rest=tendon.rest)
         for divisor, points in tendon.branches:
             branch = element.add("branch", divisor=divisor if divisor != 1.0 else None)
-            for body, position in points:
-                branch.add("point", link=names[body], xyz=position)
+            for point in points:
+                if isinstance(point, Around):
+                    wrap = {"axis": point.axis or None, "side": point.side or None}
+                    xyz = point.center
+                    branch.add("around", link=names[point.body], xyz=xyz, radius=point.radius, **wrap)
+                else:
+                    branch.add("point", link=names[point[0]], xyz=point[1])
 
 
 def _actuator(tag: Tag, actuator: Actuator) -> None:

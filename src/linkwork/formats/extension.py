@@ -24,7 +24,7 @@ from linkwork.formats.mjcf_equalities import polynomial
 from linkwork.formats.urdf_parts import MAX_VALUE
 from linkwork.formats.xml import Element
 from linkwork.joints import Joint
-from linkwork.mechanism import Actuator, ContactPair
+from linkwork.mechanism import Actuator, ContactPair, Wrap
 from linkwork.mechanism.names import join_names, printable
 from linkwork.model import Model, ModelBuilder
 from linkwork.model.loop_joints import LoopOptions
@@ -246,15 +246,26 @@ def _weight(builder: ModelBuilder, element: Element) -> None:
         raise element.error(str(error)) from None
 
 
+def _tendon_point(element: Element) -> tuple[str, tuple[float, ...]] | Wrap:
+    """Return a point of a tendon, or a shape around which it passes."""
+    link, xyz = element.word("link"), element.numbers("xyz", 3, largest=MAX_VALUE)
+    if element.tag == "point":
+        check(element, {"link", "xyz"})
+        return link, xyz
+    check(element, {"link", "xyz", "radius", "axis", "side"})
+    axis, side = (
+        element.numbers(key, 3, largest=MAX_VALUE) if key in element.attributes else ()
+        for key in ("axis", "side")
+    )
+    return Wrap(link, element.number("radius", largest=MAX_VALUE), xyz, axis, side)
+
+
 def _tendon(builder: ModelBuilder, element: Element) -> None:
     check(element, {"name", "stiffness", "damping", "rest", "range", "friction"}, {"branch"})
     branches = []
     for branch in element.all("branch"):
-        check(branch, {"divisor"}, {"point"})
-        points = []
-        for point in branch.all("point"):
-            check(point, {"link", "xyz"})
-            points.append((point.word("link"), point.numbers("xyz", 3, largest=MAX_VALUE)))
+        check(branch, {"divisor"}, {"point", "around"})
+        points = [_tendon_point(point) for point in branch.children]
         branches.append((branch.number("divisor", 1.0), points))
     try:
         builder.add_tendon(

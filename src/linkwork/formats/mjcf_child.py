@@ -228,11 +228,9 @@ def members(kinds: Any, prefix: str) -> dict[str, str]:
 def set_length_ranges(model: Any, spec: Any, mujoco: Any, np: Any) -> None:
     """Compute missing length ranges of muscles, of those transmissions that linkwork supports.
 
-    The compiler would do so for muscles on tendons that wrap around geoms too, which may take long. As there,
-    joint limits are the only forces besides that of the actuator.
+    As in the compiler, joint limits are the only forces besides that of the actuator.
     """
     trn = mujoco.mjtTrn
-    around = (int(mujoco.mjtWrap.mjWRAP_SPHERE), int(mujoco.mjtWrap.mjWRAP_CYLINDER))
     gain = int(mujoco.mjtGain.mjGAIN_MUSCLE)
     options = getattr(spec.compiler, "LRopt", None) or mujoco.MjLROpt()
     options.mode = int(mujoco.mjtLRMode.mjLRMODE_MUSCLE)
@@ -246,12 +244,7 @@ def set_length_ranges(model: Any, spec: Any, mujoco: Any, np: Any) -> None:
         )
         if low < high or not is_muscle:
             continue
-        if kind == int(trn.mjTRN_TENDON):
-            tendon = int(model.actuator_trnid[k][0])
-            first = int(model.tendon_adr[tendon])
-            if np.isin(model.wrap_type[first : first + int(model.tendon_num[tendon])], around).any():
-                continue
-        elif kind not in (int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT)):
+        if kind not in (int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT), int(trn.mjTRN_TENDON)):
             continue
         if data is None:
             data = mujoco.MjData(model)

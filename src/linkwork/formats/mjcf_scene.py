@@ -164,7 +164,7 @@ def _unread(reader: Reader, k: int, transmission: str) -> str:
     is_fixed = transmission == "tendon" and bool(reader.fixed_tendon(of))
     n_activations = c.optional("actuator_actnum")
     unsupported = {
-        "a tendon that wraps around geoms": transmission == "tendon"
+        "a tendon with a sidesite inside of a geom": transmission == "tendon"
         and not is_fixed
         and of not in reader.spatial_tendons,
         "actearly": c.actuator_dyntype[k] != 0

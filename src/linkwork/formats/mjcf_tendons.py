@@ -2,7 +2,7 @@
 
 The length of a fixed tendon is a sum of coordinates. A massless prismatic joint that is coupled to that sum
 takes the tendon's stiffness, damping, friction, armature and limits, and is a joint like any other to all
-functions. Spatial tendons through sites and pulleys become those of a model.
+functions. Spatial tendons become those of a model.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import numpy as np
 
 from linkwork.formats.mjcf_chains import is_coupled, is_one_chain
 from linkwork.formats.mjcf_names import tendon_joint
-from linkwork.formats.mjcf_reader import BY_TENDON, Reader, unlimited
+from linkwork.formats.mjcf_reader import BY_TENDON, Reader, place_of, unlimited
 from linkwork.joints import Prismatic
+from linkwork.mechanism import Wrap
 from linkwork.mechanism.names import printable
 from linkwork.model import WORLD
 
 # mjtWrap
 WRAPS_PULLEY = 2
 WRAPS_SITE = 3
+WRAPS_CYLINDER = 5
 NO_LIMITS = (-math.inf, math.inf)
 FLAGS = {"stiffness": "spring", "damping": "damper", "limited": "limit", "frictionloss": "frictionloss"}
 
@@ -46,9 +48,9 @@ def add_tendons(reader: Reader) -> None:
 
 
 def _add_spatial(reader: Reader, k: int, name: str, values_by_name: dict[str, float], of: str) -> None:
-    """Add a spatial tendon through sites and pulleys."""
+    """Add a spatial tendon through sites and pulleys, and around geoms."""
     c = reader.compiled
-    branches: list[tuple[float, list[tuple[str, list[float]]]]] = [(1.0, [])]
+    branches: list[tuple[float, list[Any]]] = [(1.0, [])]
     for w in range(int(c.tendon_adr[k]), int(c.tendon_adr[k]) + int(c.tendon_num[k])):
         type_ = int(c.wrap_type[w])
         if type_ == WRAPS_PULLEY:
@@ -58,9 +60,13 @@ def _add_spatial(reader: Reader, k: int, name: str, values_by_name: dict[str, fl
             link = reader.links[int(c.site_bodyid[site])]
             branches[-1][1].append((link, c.site_pos[site].tolist()))
         else:
-            message = "a tendon that wraps around geoms is not supported and ignored"
-            reader.notes.missing(message, of)
-            return
+            wrap = _wrap(reader, w)
+            if wrap is None:
+                reader.notes.missing(
+                    "a tendon with a sidesite inside of a geom is not supported and ignored", of
+                )
+                return
+            branches[-1][1].append(wrap)
     reader.spatial_tendons.add(k)
     for word in ("armature", "dampingpoly", "stiffnesspoly", "springyield"):
         if word in values_by_name:
@@ -76,6 +82,23 @@ def _add_spatial(reader: Reader, k: int, name: str, values_by_name: dict[str, fl
         range=limits,
         friction=values_by_name.get("frictionloss", 0.0),
     )
+
+
+def _wrap(reader: Reader, w: int) -> Wrap | None:
+    """Return the shape of a wrap, None if its sidesite is inside of it or on another body."""
+    c = reader.compiled
+    geom = int(c.wrap_objid[w])
+    body = int(c.geom_bodyid[geom])
+    place = place_of(c.geom_pos[geom], c.geom_quat[geom])
+    axis = tuple(place.R[:, 2].tolist()) if int(c.wrap_type[w]) == WRAPS_CYLINDER else ()
+    radius = float(c.geom_size[geom][0])
+    site = int(c.wrap_prm[w])
+    side: tuple[float, ...] = ()
+    if site >= 0:
+        side = tuple(c.site_pos[site].tolist())
+        if int(c.site_bodyid[site]) != body or math.dist(side, place.p) < radius:
+            return None
+    return Wrap(reader.links[body], radius, tuple(place.p.tolist()), axis, side)
 
 
 def _acting(reader: Reader, k: int) -> dict[str, float]:

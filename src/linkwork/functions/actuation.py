@@ -109,7 +109,7 @@ def actuation(
     Raises
     ------
     ModelError
-        If the forces of an actuator are not computed (tendons that wrap around shapes, cranks, adhesion, DC
+        If the forces of an actuator are not computed (cranks, adhesion, DC
         motors, plugins), or if it has dynamics and `activations` are missing.
 
     Notes

@@ -1,7 +1,7 @@
 """The parts of mechanisms, as frozen values: bodies, joints, frames, and loop constraints."""
 
 from linkwork.mechanism.attached import Actuator, ContactPair, Geometry, Keyframe, Named
-from linkwork.mechanism.body_loads import SpatialTendon, WeightCompensation
+from linkwork.mechanism.body_loads import Around, SpatialTendon, WeightCompensation, Wrap
 from linkwork.mechanism.couplings import Coupling
 from linkwork.mechanism.implicit import ImplicitConstraint
 from linkwork.mechanism.loops import End, Loop, LoopConstraint
@@ -12,6 +12,7 @@ __all__ = [
     "GROUND",
     "WORLD",
     "Actuator",
+    "Around",
     "Body",
     "ContactPair",
     "Coupling",
@@ -27,5 +28,6 @@ __all__ = [
     "PlacedJoint",
     "SpatialTendon",
     "WeightCompensation",
+    "Wrap",
     "path_to_ground",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 Point = tuple[int, tuple[float, float, float]]  # a body or GROUND, and a point in its frame [m]
 
@@ -23,17 +24,48 @@ class WeightCompensation:
 
 
 @dataclass(frozen=True)
-class SpatialTendon:
-    """A massless string along straight segments between points of bodies, with a spring and a damper.
+class Around:
+    """A sphere or a cylinder of infinite length around which a tendon passes between two of its points.
 
-    Its length is the sum of the lengths of its `branches`, each divided by a divisor (of pulleys). The
-    tension is `stiffness` [N/m] times what the length exceeds `rest[1]`, or is less than `rest[0]` [m], plus
-    `damping` [N s/m] times the rate of the length. Negative tension pushes. In time steps, the length also
-    stays within `range` [m], and dry friction of at most `friction` [N] acts against its rate.
+    `center` and `axis`, a unit vector or () for a sphere, are in the frame of `body`. With `side`, a position
+    there outside of the shape, the tendon passes it on that side; else it touches the shape only where this
+    is in its way.
+    """
+
+    body: int
+    center: tuple[float, float, float]
+    radius: float  # [m]
+    axis: tuple[float, ...] = ()
+    side: tuple[float, ...] = ()
+
+
+class Wrap(NamedTuple):
+    """A sphere, or a cylinder along `axis`, that a tendon wraps around; for `ModelBuilder.add_tendon`.
+
+    `xyz` [m], `axis` and `side` are in the frame of `link`, which is a link or a frame, or "world". `side` is
+    a position outside of the shape, on the side on which the tendon passes it.
+    """
+
+    link: str
+    radius: float  # [m]
+    xyz: tuple[float, ...] = (0.0, 0.0, 0.0)
+    axis: tuple[float, ...] = ()
+    side: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class SpatialTendon:
+    """A massless string along the shortest path through points of bodies, with a spring and a damper.
+
+    Between two points the path is straight or, with an `Around` between them, around that shape. Its length
+    is the sum of the lengths of its `branches`, each divided by a divisor (of pulleys). The tension is
+    `stiffness` [N/m] times what the length exceeds `rest[1]`, or is less than `rest[0]` [m], plus `damping`
+    [N s/m] times the rate of the length. Negative tension pushes. In time steps, the length also stays within
+    `range` [m], and dry friction of at most `friction` [N] acts against its rate.
     """
 
     name: str
-    branches: tuple[tuple[float, tuple[Point, ...]], ...]
+    branches: tuple[tuple[float, tuple[Point | Around, ...]], ...]
     stiffness: float = 0.0
     damping: float = 0.0
     rest: tuple[float, float] = (0.0, 0.0)
@@ -43,7 +75,8 @@ class SpatialTendon:
     @property
     def bodies(self) -> tuple[int, ...]:
         """The bodies of its points, GROUND included."""
-        return tuple(dict.fromkeys(body for _, points in self.branches for body, _ in points))
+        every = (point for _, points in self.branches for point in points)
+        return tuple(dict.fromkeys(x.body if isinstance(x, Around) else x[0] for x in every))
 
     @property
     def acts(self) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,12 +15,14 @@ from linkwork.mechanism import (
     GROUND,
     WORLD,
     Actuator,
+    Around,
     ContactPair,
     Geometry,
     Keyframe,
     Named,
     PlacedJoint,
     SpatialTendon,
+    Wrap,
 )
 from linkwork.mechanism.attached import SHAPES
 from linkwork.mechanism.checks import check_name, checked_pose, numbers
@@ -129,7 +133,7 @@ class AttachedBuilder:
         friction: float = 0.0,
         branches: Sequence[tuple[float, Sequence[Any]]] = (),
     ) -> Self:
-        """Add a massless tendon along straight segments, with a spring, a damper, limits and dry friction.
+        """Add a massless tendon along the shortest path, with a spring, a damper, limits and dry friction.
 
         Parameters
         ----------
@@ -137,7 +141,8 @@ class AttachedBuilder:
             Name of the tendon.
         points : sequence
             At least two names of links or frames whose origins the tendon connects, or pairs of such a name
-            and a position in its frame [m].
+            and a position in its frame [m]. A `linkwork.mechanism.Wrap` between two of them is a sphere or
+            cylinder around which the tendon passes.
         stiffness, damping : float
             Of its length [N/m, N s/m].
         rest : float or (float, float)
@@ -181,10 +186,7 @@ class AttachedBuilder:
             )
         if not shortest < longest or longest <= 0.0:
             raise ModelError(f"{label}: range: expected ascending lengths of at least 0, got {range!r}")
-        named = [
-            (divisor, [_point(label, point) for point in branch])
-            for divisor, (_, branch) in zip(divisors, parts)
-        ]
+        named = [(divisor, _points(label, branch)) for divisor, (_, branch) in zip(divisors, parts)]
         self._tendons[name] = _Tendon(
             named, values[0], values[1], (low, high), (shortest, longest), values[2]
         )
@@ -197,15 +199,14 @@ class AttachedBuilder:
             branches = []
             for divisor, points in tendon.branches:
                 placed_points = []
-                for frame, position in points:
+                for point in points:
+                    frame = point[0]
                     if frame not in poses:
                         problem = (
                             f"tendon {name!r} is at {frame!r}, and there is no link or frame of that name"
                         )
                         raise ModelError(f"{problem}{did_you_mean(frame, poses)}")
-                    body, place = poses[frame]
-                    x, y, z = (float(each) for each in place.point(np.array(position)))
-                    placed_points.append((body, (x, y, z)))
+                    placed_points.append(_placed(point, *poses[frame]))
                 branches.append((divisor, tuple(placed_points)))
             tendons.append(SpatialTendon(name, tuple(branches), *tendon[1:]))
         return tuple(tendons)
@@ -241,12 +242,50 @@ class AttachedBuilder:
 class _Tendon(NamedTuple):
     """A tendon with the names of its points, by branch with divisor."""
 
-    branches: list[tuple[float, list[tuple[str, tuple[float, ...]]]]]
+    branches: list[tuple[float, list[tuple[str, tuple[float, ...]] | Wrap]]]
     stiffness: float
     damping: float
     rest: tuple[float, float]
     range: tuple[float, float]
     friction: float
+
+
+def _points(label: str, points: Sequence[Any]) -> list[tuple[str, tuple[float, ...]] | Wrap]:
+    """Return the points of a branch, with shapes between two points each."""
+    result = [_wrap(label, point) if isinstance(point, Wrap) else _point(label, point) for point in points]
+    kinds = [isinstance(point, Wrap) for point in result]
+    if kinds[0] or kinds[-1] or any(a and b for a, b in pairwise(kinds)):
+        raise ModelError(f"{label}: expected each Wrap between two points")
+    return result
+
+
+def _wrap(label: str, wrap: Wrap) -> Wrap:
+    """Return a checked shape with a unit axis."""
+    label = f"{label}: Wrap on {wrap.link!r}"
+    (radius,) = numbers(f"{label}: radius", [wrap.radius], 1)
+    center = numbers(f"{label}: xyz", wrap.xyz, 3)
+    axis, side = (() if not len(x) else numbers(f"{label}: axis, side", x, 3) for x in (wrap.axis, wrap.side))
+    length = math.sqrt(sum(x * x for x in axis))
+    if not radius > 0.0 or (axis and not length > 0.0):
+        raise ModelError(f"{label}: expected a positive radius and an axis that is not zero, got {wrap}")
+    if side and math.dist(side, center) < radius:
+        raise ModelError(f"{label}: side: expected a position outside of the shape, got {wrap.side}")
+    return Wrap(wrap.link, radius, center, tuple(x / length for x in axis), side)
+
+
+def _placed(
+    point: tuple[str, tuple[float, ...]] | Wrap, body: int, place: Pose
+) -> tuple[int, tuple[float, float, float]] | Around:
+    """Return a point or a shape in the frame of its body, in which its frame is at `place`."""
+
+    def at(position: Sequence[float]) -> tuple[float, float, float]:
+        x, y, z = (float(each) for each in place.point(np.array(position)))
+        return x, y, z
+
+    if not isinstance(point, Wrap):
+        return body, at(point[1])
+    axis = tuple((place.R @ np.array(point.axis)).tolist()) if point.axis else ()
+    return Around(body, at(point.xyz), point.radius, axis, at(point.side) if point.side else ())
 
 
 def _point(label: str, point: Any) -> tuple[str, tuple[float, ...]]:

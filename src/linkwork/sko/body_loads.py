@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,8 @@ from linkwork.compiler.ir.functions import maximum, minimum, sqrt, where
 from linkwork.lazy import cached_property
 from linkwork.loops.kinematics import BodyMotion, Ground
 from linkwork.mechanism import GROUND
-from linkwork.mechanism.body_loads import Point, SpatialTendon, WeightCompensation
+from linkwork.mechanism.body_loads import Around, Point, SpatialTendon, WeightCompensation
+from linkwork.sko.wrapping import around
 from linkwork.spatial import Inertia, Pose, cross
 from linkwork.spatial.constants import product
 
@@ -22,6 +22,13 @@ class MovingPoint(NamedTuple):
 
     place: np.ndarray
     velocity: np.ndarray
+
+
+class InWorld(NamedTuple):
+    """A point of a body, or of the ground, at a place in the world [m]."""
+
+    body: int
+    place: np.ndarray
 
 
 class BodyLoads:
@@ -88,35 +95,52 @@ class BodyLoads:
         """
         length, _, directions = self._path(tendon)
         rows: dict[int, np.ndarray] = {}
-        for (body, point), direction in directions:
+        for at_point, direction in directions:
+            body = at_point.body if isinstance(at_point, InWorld) else at_point[0]
             if body == GROUND:
                 continue
             moving = self._bodies[body]
-            force = product(self._pose(moving).R.T, -direction)
-            at = moving.C.inverse().point(np.array(point))
+            pose = self._pose(moving)
+            force = product(pose.R.T, -direction)
+            if isinstance(at_point, InWorld):
+                at = product(pose.R.T, at_point.place - pose.p)
+            else:
+                at = moving.C.inverse().point(np.array(at_point[1]))
             row = np.array([*cross(at, force), *force], dtype=object)
             rows[body] = rows[body] + row if body in rows else row
         return length, rows
 
-    def _on_bodies(self, directions: Sequence[tuple[Point, np.ndarray]]) -> dict[int, np.ndarray]:
+    def _on_bodies(self, directions: Sequence[tuple[Point | InWorld, np.ndarray]]) -> dict[int, np.ndarray]:
         """Return forces at points, given in the world's axes, as [m, f] of each body in its own frame."""
         pulls: dict[int, np.ndarray] = {}
-        for (body, point), direction in directions:
+        for at_point, direction in directions:
+            body = at_point.body if isinstance(at_point, InWorld) else at_point[0]
             if body == GROUND:
                 continue
             moving = self._bodies[body]
-            force = product(moving.C.R, product(self._pose(moving).R.T, direction))
-            pull = np.array([*cross(np.array(point), force), *force], dtype=object)
+            pose = self._pose(moving)
+            force = product(moving.C.R, product(pose.R.T, direction))
+            if isinstance(at_point, InWorld):
+                at = moving.C.point(product(pose.R.T, at_point.place - pose.p))
+            else:
+                at = np.array(at_point[1])
+            pull = np.array([*cross(at, force), *force], dtype=object)
             pulls[body] = pulls[body] + pull if body in pulls else pull
         return pulls
 
-    def _path(self, tendon: SpatialTendon) -> tuple[Any, Any, list[tuple[Point, np.ndarray]]]:
+    def _path(self, tendon: SpatialTendon) -> tuple[Any, Any, list[tuple[Point | InWorld, np.ndarray]]]:
         """Return length [m], rate of length [m/s], and at each point the force of unit tension."""
         length: Any = 0.0
         rate: Any = 0.0
-        directions: list[tuple[Point, np.ndarray]] = []
+        directions: list[tuple[Point | InWorld, np.ndarray]] = []
         for divisor, points in tendon.branches:
-            for first, second in pairwise(points):
+            for first, shape, second in segments(points):
+                if shape is not None:
+                    wrapped = self._around(first, shape, second)
+                    length = length + wrapped[0] / divisor
+                    rate = rate + wrapped[1] / divisor
+                    directions += [(at, n / divisor) for at, n in wrapped[2]]
+                    continue
                 a, b = self._at(first), self._at(second)
                 distance, n = along(b.place - a.place)
                 length = length + distance / divisor
@@ -125,6 +149,52 @@ class BodyLoads:
                 rate = rate + product(n, b.velocity - a.velocity) / divisor
                 directions += [(first, n / divisor), (second, -n / divisor)]
         return length, rate, directions
+
+    def _around(
+        self, first: Point, shape: Around, second: Point
+    ) -> tuple[Any, Any, list[tuple[Point | InWorld, np.ndarray]]]:
+        """Return length, rate of length, and forces of unit tension of a part of a path around a shape."""
+        a, b = self._at(first), self._at(second)
+        pose = Pose.identity() if shape.body == GROUND else self._own_pose(shape.body)
+        center = pose.point(np.array(shape.center))
+        axis, side = (None if not x else np.array(x) for x in (shape.axis, shape.side))
+        arc = around(
+            a.place - center,
+            b.place - center,
+            None if axis is None else product(pose.R, axis),
+            shape.radius,
+            None if side is None else pose.point(side) - center,
+        )
+        ends = [InWorld(shape.body, center + each) for each in (arc.first, arc.last)]
+        straight, n = along(b.place - a.place)
+        (to_first, n_a), (from_last, n_b) = (
+            along(ends[0].place - a.place),
+            along(b.place - ends[1].place),
+        )
+        length = where(arc.touches, to_first + arc.length + from_last, straight)
+        n_first, n_last = (where(arc.touches, each, n) for each in (n_a, n_b))
+        on_shape = [where(arc.touches, each, 0.0 * each) for each in (n_a, n_b)]
+        v_first, v_last = (self._velocity_at(each) for each in ends)
+        rate = product(n_last, b.velocity) - product(n_first, a.velocity)
+        rate = rate + product(on_shape[0], v_first) - product(on_shape[1], v_last)
+        if first[0] == second[0] == shape.body:
+            return length, 0.0, []
+        on_ends: list[tuple[Point | InWorld, np.ndarray]] = [(first, n_first), (second, -n_last)]
+        return length, rate, [*on_ends, (ends[0], -on_shape[0]), (ends[1], on_shape[1])]
+
+    def _own_pose(self, body: int) -> Pose:
+        """Return the pose of a body's own frame in the world."""
+        moving = self._bodies[body]
+        return self._pose(moving).then(moving.C.inverse())
+
+    def _velocity_at(self, point: InWorld) -> np.ndarray:
+        """Return the velocity of the point of a body that is at a place in the world."""
+        if point.body == GROUND:
+            return np.zeros(3)
+        moving = self._bodies[point.body]
+        pose = self._pose(moving)
+        V = self._velocity(moving)
+        return product(pose.R, V[3:] + cross(V[:3], product(pose.R.T, point.place - pose.p)))
 
     def _at(self, point: Point) -> MovingPoint:
         """Return a point of a body or of the ground in the world."""
@@ -165,6 +235,19 @@ def compensated_mass(compensation: WeightCompensation, inertia: Inertia) -> tupl
         return compensation.mass, np.array(compensation.first_moment)
     assert inertia.mass is not None
     return compensation.fraction * inertia.mass, compensation.fraction * inertia.h
+
+
+def segments(points: Sequence[Point | Around]) -> Iterator[tuple[Point, Around | None, Point]]:
+    """Yield pairs of successive points of a path, with the shape between them."""
+    first: Point | None = None
+    shape: Around | None = None
+    for each in points:
+        if isinstance(each, Around):
+            shape = each
+            continue
+        if first is not None:
+            yield first, shape, each
+        first, shape = each, None
 
 
 def along(d: np.ndarray) -> tuple[Any, np.ndarray]:
