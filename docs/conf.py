@@ -39,6 +39,8 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 default_role = "code"  # docstrings write names in single backquotes
+# attributes such as `a` have the name of several others, which are not meant as targets
+suppress_warnings = ["ref.python"]
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"

@@ -200,9 +200,20 @@ def frame_jacobian(model: Model, q: Any, *, frame: Frames, reference: str = "bod
         Angular rows, then linear rows [rad/s, m/s per unit of v]; (..., frames, 6, nv) for a sequence of
         frames. Columns belong to the independent velocities `model.v_names`.
 
+    Raises
+    ------
+    ModelError
+        If the model has no frame, link or joint of this name.
+
     See Also
     --------
     frame_velocity, frame_jacobian_rate, center_of_mass_jacobian
+
+    Notes
+    -----
+    For a point p of the frame other than its origin, [m] in the axes of the frame, the rows of its linear
+    velocity in "body" axes are ``J[3:] - lw.spatial.skew(p) @ J[:3]``. For the velocity of frame A relative to
+    frame B, subtract their Jacobians with reference="world".
 
     Examples
     --------
