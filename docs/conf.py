@@ -37,6 +37,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False  # one entry for arguments that share a description
 napoleon_use_ivar = True
 default_role = "code"  # docstrings write names in single backquotes
 # attributes such as `a` have the name of several others, which are not meant as targets

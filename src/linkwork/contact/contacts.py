@@ -127,14 +127,13 @@ class Contacts:
         }  # another one in every process
 
     def candidates(self, model: Model) -> tuple[Candidate, ...]:
-        """Return all points of a model that may touch something, by the rule (docs/how_to/contact.md)."""
+        """Return the contact candidates of a model."""
         return candidates_of(model, self) if self.resolved is None else self.resolved
 
     def on(self, model: Model) -> Contacts:
-        """Return the normal form for a model: the candidates themselves in place of what chooses them.
+        """Return the normal form for a model, with its candidates in place of their selection.
 
-        This is the normal form of the option: a kernel depends on shapes, which `Model.digest` does not
-        cover.
+        Kernels are identified by it, since `Model.digest` does not cover shapes.
         """
         if self.resolved is not None:
             return self

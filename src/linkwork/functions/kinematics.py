@@ -211,9 +211,9 @@ def frame_jacobian(model: Model, q: Any, *, frame: Frames, reference: str = "bod
 
     Notes
     -----
-    For a point p of the frame other than its origin, [m] in the axes of the frame, the rows of its linear
-    velocity in "body" axes are ``J[3:] - lw.spatial.skew(p) @ J[:3]``. For the velocity of frame A relative to
-    frame B, subtract their Jacobians with reference="world".
+    For a point p other than the origin, (3,) [m] in the axes of the frame, the rows of its linear velocity in
+    "body" axes are ``J[3:] - lw.spatial.skew(p) @ J[:3]``. For the velocity of frame A relative to frame B,
+    subtract their Jacobians with reference="world".
 
     Examples
     --------
