@@ -60,7 +60,7 @@ def in_new_process(name: str) -> list[float]:
 
 def table(names: list[str]) -> Iterator[str]:
     """The lines of a Markdown table of all mechanisms, one after the other."""
-    yield "| mechanism | bodies | freedoms | built, s | first answer, s | optimised, s | operations | a body |"
+    yield "| mechanism | bodies | DoF | built, s | first result, s | optimised, s | operations | per body |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in names:
         bodies, freedoms, built, first, optimised, operations = in_new_process(name)

@@ -27,7 +27,7 @@ SETS: dict[str, tuple[str, ...]] = {
 
 def table(turns: int) -> str:
     """Markdown: operations and times of forward dynamics, and their ratios to the baked model."""
-    lines = ["| robot | inputs | operations | ratio | ns an environment | ratio |", "| --- " * 6 + "|"]
+    lines = ["| robot | inputs | operations | ratio | ns per environment | ratio |", "| --- " * 6 + "|"]
     for name in robots.ROBOTS:
         model = robots.model(name)
         rng = np.random.default_rng(0)

@@ -39,7 +39,7 @@ def table(turns: int, sizes: tuple[int, ...] = SIZES) -> str:
             calls[kind, n] = caller(kernel_of(program, host().lanes("float64")), rows[kind, n])
             count[kind, n] = instructions(program) / n
     times = best_times(calls, turns)
-    titles = " | ".join(f"{kind}: instructions a body | ns a body" for kind in KINDS)
+    titles = " | ".join(f"{kind}: instructions per body | ns per body" for kind in KINDS)
     lines = [f"| bodies | {titles} |", "| --- " * (1 + 2 * len(KINDS)) + "|"]
     for n in sizes:
         cells = [f"{count[kind, n]:.0f} | {1e9 * times[kind, n] / rows[kind, n] / n:.1f}" for kind in KINDS]

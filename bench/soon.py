@@ -59,7 +59,7 @@ def table(sizes: list[int]) -> str:
             )
         )
     lines = [
-        "| bodies | instructions | first answer, s | optimised, s | per 1000 instructions, s | from the cache, s |",
+        "| bodies | instructions | first result, s | optimised, s | per 1000 instructions, s | from the cache, s |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for size in sizes:

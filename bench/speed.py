@@ -21,19 +21,11 @@ from linkwork.compiler.targets.cpu import host
 
 ROWS = 4096
 
-# What a first experiment of this design reached on the same kind of machine (Zen 4, one core), from arrays
-# already laid out in tiles: ns per state for one state and in 8 lanes. The mass matrix is the upper triangle
-# without zeros.
-FIRST_ATTEMPT = {
-    "iiwa14": {"inverse dynamics": (110, 23), "mass matrix": (96, 21), "forward dynamics": (228, 45)},
-    "solo12": {"inverse dynamics": (267, 57), "mass matrix": (268, 60), "forward dynamics": (617, 107)},
-    "g1": {"inverse dynamics": (930, 223), "mass matrix": (1125, 259), "forward dynamics": (1842, 485)},
-    "talos": {"inverse dynamics": (985, 231), "mass matrix": (1013, 279), "forward dynamics": (1880, 534)},
-}
+ROBOTS = ("iiwa14", "solo12", "g1", "talos")
 
 
 def caller(kernel: Kernel, rows: int, seed: int = 1) -> Callable[[], Any]:
-    """A call on random row-major arrays of so many rows, the output already there."""
+    """Return a call on random row-major arrays of `rows` rows with preallocated outputs."""
     rng = np.random.default_rng(seed)
     inputs = [rng.normal(size=(rows, *a.shape)).astype(kernel.dtype) for a in kernel.inputs]
     outputs = tuple(np.zeros((rows, *a.shape), kernel.dtype) for a in kernel.outputs)
@@ -41,8 +33,9 @@ def caller(kernel: Kernel, rows: int, seed: int = 1) -> Callable[[], Any]:
 
 
 def clock_rate() -> float:
-    """Cycles per second, from a chain of dependent additions (3 cycles each on Zen 3 and 4, 4 on most
-    others).
+    """Return the cycles per second, from a chain of dependent additions.
+
+    An addition takes 3 cycles on Zen 3 and 4 and 4 cycles on most other processors.
     """
     latency = 3 if host().cpu.startswith("znver") else 4
 
@@ -62,21 +55,21 @@ def clock_rate() -> float:
 
 
 def flops(program: Program) -> int:
-    """Floating-point operations of a program as a processor counts them: two for an fma."""
+    """Return the floating-point operations of a program, with two for a fused multiply-add."""
     weight = {"fma": 2, "add": 1, "sub": 1, "mul": 1, "div": 1, "sqrt": 1}
     return sum(weight.get(op, 0) for op, _, _ in program.code)
 
 
 def instructions(program: Program) -> int:
-    """Instructions that a processor has to run: no constants, inputs or signs."""
+    """Return the number of executed instructions: no constants, inputs or signs."""
     return sum(op not in ("const", "input", "neg") for op, _, _ in program.code)
 
 
 def table(turns: int, dtype: str = "float64") -> str:
-    """The Markdown table of all robots and programs."""
+    """Return the Markdown table of all robots and programs."""
     lowered = {
         (robot, name): lower(program, dtype)
-        for robot in FIRST_ATTEMPT
+        for robot in ROBOTS
         for name, program in robots.programs(robot).items()
     }
     lanes = host().lanes(dtype)
@@ -89,7 +82,6 @@ def table(turns: int, dtype: str = "float64") -> str:
     roof = (
         clock * 2 * lanes
     )  # flops a second: one multiply-add per lane and cycle, as with two half-wide units on Zen 4
-    compare = dtype == "float64"
     head = [
         "robot",
         "",
@@ -98,16 +90,12 @@ def table(turns: int, dtype: str = "float64") -> str:
         f"in {lanes} lanes, ns per state",
         "share of the roof",
     ]
-    head += ["first attempt: one state", "in lanes"] if compare else []
     lines = [row(head), row(["---"] * len(head))]
     for (robot, name), program in lowered.items():
         one = times[robot, name, 1]
         wide = times[robot, name, lanes]
         share = flops(program) / (wide * 1e-9) / roof
         cells = [robot, name, str(instructions(program)), f"{one:.0f}", f"{wide:.1f}", f"{share:.0%}"]
-        if compare:
-            before = FIRST_ATTEMPT[robot].get(name)
-            cells += [f"{b} ({b / t:.2f}×)" for b, t in zip(before, (one, wide))] if before else ["", ""]
         lines.append(row(cells))
     return "\n".join(
         [*lines, "", f"Clock {clock / 1e9:.2f} GHz; the roof is {roof / 1e9:.0f} Gflop/s a core in {dtype}."]
@@ -115,7 +103,7 @@ def table(turns: int, dtype: str = "float64") -> str:
 
 
 def row(cells: list[str]) -> str:
-    """A row of a Markdown table."""
+    """Return a row of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 

@@ -101,7 +101,7 @@ def kernel_table(times: Times, functions: Sequence[str] | None = None) -> str:
     """Return a Markdown table of ns per state and speedups over the fastest peer, of all functions or some."""
     peers = [who for who in next(iter(next(iter(times.values())).values())) if who not in OURS]
     head = ["robot", "", "one state, ns", "in a batch, ns", *(f"{peer}, ns" for peer in peers)]
-    head += ["one state", "batch", "batch in float32"] if peers else []
+    head += ["speedup, one state", "batch", "batch in float32"] if peers else []
     lines = [row(head), row(["---"] * len(head))]
     for robot, algorithms in times.items():
         for name, t in algorithms.items():

@@ -87,7 +87,8 @@ def load(
     >>> text = '''<robot name="arm">
     ...   <link name="base"/>
     ...   <link name="arm"><inertial><mass value="1"/><origin xyz="0 0 0.5"/>
-    ...     <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    ...     <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>
+    ...   </inertial></link>
     ...   <joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/>
     ...     <axis xyz="0 1 0"/></joint>
     ... </robot>'''
