@@ -44,7 +44,6 @@ REMAINING = {
     "linkwork.algorithms.contact.newton.solve.step": (63, 1),
     "linkwork.algorithms.contact.solver.solve": (72, 5),
     "linkwork.algorithms.tree.lie_derivatives.hybrid_dynamics_derivative": (70, 6),
-    "linkwork.identification.solver.solve": (80, 5),
     "linkwork.loops.analysis.ClusterAnalysis._on_supports": (65, 1),
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -16,12 +16,15 @@ from linkwork.spatial import skew
 POSES = np.array([[0.1, -0.2, 0.3, 0.5, -0.1, 0.7, 0.5], [1.0, 2.0, -3.0, 0.0, 0.6, 0.0, 0.8]])
 POSES[:, 3:] /= np.linalg.norm(POSES[:, 3:], axis=1, keepdims=True)
 MOMENT = np.array([0.03, 0.05, 0.04, 0.004, -0.006, 0.005])
+ONES = np.ones(6)
 VARIED = np.array([0, 3, 4, 5, 8, 10])
 CASES: dict[str, Callable[[], Coordinates]] = {
-    "plain": lambda: plain("center", ("x", "z"), np.array([0.3, -0.2, 0.1]), np.array([0, 2]), -np.inf),
-    "logarithm": lambda: logarithm("mass", np.array([2.5])),
-    "moment": lambda: moment_of_inertia("inertia", MOMENT),
-    "placement": lambda: placement("placement", tuple("abcdef"), POSES.ravel(), VARIED),
+    "plain": lambda: plain(
+        "center", ("x", "z"), np.array([0.3, -0.2, 0.1]), np.array([0, 2]), -np.inf, ONES[:2]
+    ),
+    "logarithm": lambda: logarithm("mass", np.array([2.5]), ONES[:1]),
+    "moment": lambda: moment_of_inertia("inertia", MOMENT, ONES),
+    "placement": lambda: placement("placement", tuple("abcdef"), POSES.ravel(), VARIED, ONES),
 }
 
 
@@ -59,17 +62,17 @@ def test_they_start_at_the_model(name: str) -> None:
 
 def test_moments_of_inertia_are_of_a_body_whatever_the_coordinates() -> None:
     """Three principal moments, of which none exceeds the sum of the others; and free of units."""
-    block = moment_of_inertia("inertia", MOMENT)
+    block = moment_of_inertia("inertia", MOMENT, ONES)
     for x in np.random.default_rng(1).normal(size=(20, 6)):
         xx, yy, zz, xy, xz, yz = block.values(block.start + x)
         principal = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         assert principal[0] > 0.0 and principal[2] < principal[:2].sum()
-        large = moment_of_inertia("inertia", 1e4 * MOMENT)
+        large = moment_of_inertia("inertia", 1e4 * MOMENT, 1e4 * ONES)
         assert np.allclose(large.values(large.start + x), 1e4 * block.values(block.start + x), rtol=1e-12)
 
 
 def test_placements_turn_about_axes_of_the_model() -> None:
-    block = placement("placement", tuple("abcdef"), POSES.ravel(), VARIED)
+    block = placement("placement", tuple("abcdef"), POSES.ravel(), VARIED, ONES)
     x = block.start + np.array([0.2, 0.5, -0.3, 0.4, -0.6, 0.7])
     found = block.values(x).reshape(2, 7)
     moved = np.zeros((2, 6))

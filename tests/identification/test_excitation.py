@@ -9,6 +9,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.identification import Recording, excitation_trajectory
+from linkwork.identification.parameters import Parameters
 
 LIMITS: dict[str, Any] = {"lower": -1.0, "upper": 1.5, "max_velocity": 3.0, "max_acceleration": 20.0}
 
@@ -29,8 +30,10 @@ def test_limits_hold_and_information_grows() -> None:
 def test_determinants_are_those_of_linear_least_squares() -> None:
     model = lw.robots.chain(2)
     found = excitation_trajectory(model, "damping", duration=4.0, dt=0.04, iterations=5, **LIMITS)
-    # the torque of damping is d v, in units of the start's size, here 1
-    assert found.log_determinant == pytest.approx(np.log((found.v**2).sum(axis=0)).sum(), abs=1e-9)
+    # the torque of damping is d v; d is in units of a mass, a length and the period, as the model has none
+    sizes = Parameters(model, "damping", 4.0).coordinate_sizes()
+    torques = (sizes * found.v) ** 2
+    assert found.log_determinant == pytest.approx(np.log(torques.sum(axis=0)).sum(), abs=1e-9)
 
 
 def test_excited_parameters_are_better_known() -> None:

@@ -337,6 +337,68 @@ def test_fits_of_whole_bodies_do_not_depend_on_units_and_segments() -> None:
     np.testing.assert_allclose(heavy.standard_errors / scale, fit.standard_errors, rtol=1e-4)
 
 
+def slider_arm(length: float, mass: float, time: float, damping: float) -> Any:
+    """Two hinges and a slider between them, in some units of length [m], mass [kg] and time [s]."""
+    builder = lw.ModelBuilder("slider arm", gravity=(0.0, 0.0, -9.81 * length / time**2))
+    rows = [("Y", (0.0, 0.0, 0.0), 1.5), ("slide", (0.1, 0.0, -0.3), 1.0), ("X", (0.0, 0.05, -0.2), 0.7)]
+    parent = "world"
+    for name, place, m in rows:
+        inertia = np.array([0.02, 0.025, 0.012]) * m * mass * length**2
+        center = np.array([0.01, 0.02, -0.15]) * length
+        builder.add_body(name, mass=m * mass, center=center, inertia=inertia)
+        slides = name == "slide"
+        axis = {"X": (1, 0, 0), "Y": (0, 1, 0), "slide": (0.6, 0, 0.8)}[name]
+        kind = lw.joints.Prismatic(axis) if slides else lw.joints.Revolute(axis)
+        damps = damping * mass / time * (1.0 if slides else length**2)
+        xyz = length * np.array(place)
+        builder.add_joint(f"j{name}", kind, parent=parent, child=name, xyz=xyz, damping=damps)
+        parent = name
+    return builder.build()
+
+
+def test_fits_do_not_depend_on_units() -> None:
+    """Also of parameters that the model has as zero, with noise that is estimated, and of directions."""
+    log = recorded(slider_arm(1.0, 1.0, 1.0, 0.2), 150, 4, scale=4.0)
+    rng = np.random.default_rng(0)
+    q = log.q + 1e-4 * rng.normal(size=log.q.shape)
+    v = log.v + 1e-3 * rng.normal(size=log.v.shape)
+    fits = []
+    for length, mass, time in ((1.0, 1.0, 1.0), (1e3, 1e3, 1e3)):
+        model = slider_arm(length, mass, time, 0.0)
+        unit = np.array([1.0, length, 1.0])
+        forces = np.asarray(log.tau) * mass * length / time**2 * np.array([length, 1.0, length])
+        one = Recording(q * unit, v * unit / time, forces, dt=DT * time)
+        fit = lw.fit_parameters(model, one, ["mass", "center@Y", "damping", "placement@jX.y"])
+        units = np.array([mass] * 3 + [length] * 3 + [mass / time * length**2] * 3 + [length])
+        units[7] = mass / time
+        fits.append((fit, units))
+    (fit, _), (other, units) = fits
+    assert fit.status == other.status == "converged" and fit.iterations == other.iterations
+    told = np.isfinite(fit.standard_errors)
+    np.testing.assert_allclose(other.estimate / units, fit.estimate, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose((other.standard_errors / units)[told], fit.standard_errors[told], rtol=1e-6)
+    assert len(fit.unidentifiable) == len(other.unidentifiable) > 0
+    for own, scaled in zip(fit.unidentifiable, other.unidentifiable):
+        assert list(own.coefficients) == list(scaled.coefficients)
+        by_label = dict(zip(fit.labels, units))
+        x = np.array([y / by_label[label] for label, y in scaled.coefficients.items()])
+        np.testing.assert_allclose(x / np.linalg.norm(x), [*own.coefficients.values()], rtol=1e-4)
+
+
+def test_directions_name_all_entries_whatever_their_size() -> None:
+    """An armature, which the model does not have, counts as much as the tiny inertia of its rotor."""
+    problem = fit_problems.leg()
+    names = ["inertia@hip_rotor", "armature@hip_rotor_joint", "armature@thigh_joint"]
+    part = slice(100, 200)
+    log = problem.logs[0]
+    log = replace(log, q=log.q[part], v=log.v[part], tau=log.tau[part])
+    found = lw.fit_parameters(problem.true, log, names, max_iterations=3)
+    told = {tuple(x.coefficients): [*x.coefficients.values()] for x in found.unidentifiable}
+    assert told["inertia@hip_rotor.yy", "armature@hip_rotor_joint"] == pytest.approx([0.5**0.5, -(0.5**0.5)])
+    both = told["armature@hip_rotor_joint", "armature@thigh_joint"]
+    assert both[1] / both[0] == pytest.approx(-(fit_problems.GEAR**2))
+
+
 LOG = {"q": np.zeros((5, 3)), "v": np.zeros((5, 3)), "dt": 1e-3}
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "unknown parameter": ({}, {"parameters": "mss"}, "unknown parameter 'mss'.*did you mean 'mass'"),

@@ -18,7 +18,7 @@ Map = Callable[[np.ndarray], np.ndarray]
 AXES = ("x", "y", "z")
 LOG_STEP = 1.0  # largest change of a logarithm in one iteration
 LARGEST_LOG = 5.0  # change of the logarithm of a radius of gyration: a factor of 150
-TURN_STEP = 0.5  # largest change of a placement in one iteration [rad, m]
+TURN_STEP = 0.5  # largest change of a placement in one iteration [rad, sizes of the model]
 MOMENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
 # places of xx yy zz xy xz yz among the ten inertial parameters m, m c, xx xy yy xz yz zz
 _AMONG_TEN = np.array([4, 6, 9, 5, 7, 8])
@@ -30,7 +30,8 @@ class Coordinates:
 
     `values(x)` are the numbers as the model takes them, `values_rate(x)` their derivative. `entries(x)` are
     the numbers as they are reported, one per coordinate and label, `entries_rate(x)` their derivative.
-    `lower` and `upper` bound x.
+    `lower` and `upper` bound x. `sizes` are the natural sizes of entries (see `sizes`), `coordinate_sizes`
+    those of coordinates where they do not follow from the entries.
     """
 
     name: str
@@ -44,7 +45,9 @@ class Coordinates:
     upper: np.ndarray
     # of bounds that are given for entries; None: no bounds
     to_coordinate: Callable[[float], float] | None = None
-    largest_step: float = np.inf  # of a coordinate in one iteration
+    largest_step: Any = np.inf  # of coordinates in one iteration
+    sizes: Any = 1.0
+    coordinate_sizes: Any = None
 
 
 def plain(
@@ -53,6 +56,7 @@ def plain(
     nominal: np.ndarray,
     varied: np.ndarray,
     least: float,
+    sizes: np.ndarray,
     largest_step: float = np.inf,
 ) -> Coordinates:
     """Return numbers that are their own coordinates, some of them."""
@@ -79,20 +83,23 @@ def plain(
         no_limit,
         lambda y: y,
         largest_step,
+        sizes,
+        largest_step if np.isfinite(largest_step) else None,
     )
 
 
-def logarithm(name: str, nominal: np.ndarray) -> Coordinates:
+def logarithm(name: str, nominal: np.ndarray, sizes: np.ndarray) -> Coordinates:
     """Return the logarithm of a positive number."""
     limit = np.full(1, np.inf)
     rate: Map = lambda x: np.exp(x)[:, None]  # noqa: E731
     to_log = lambda y: float(np.log(y)) if y > 0.0 else -np.inf  # noqa: E731
+    x = np.log(nominal)
     return Coordinates(
-        name, (name,), np.log(nominal), np.exp, rate, np.exp, rate, -limit, limit, to_log, LOG_STEP
+        name, (name,), x, np.exp, rate, np.exp, rate, -limit, limit, to_log, LOG_STEP, sizes, 1.0
     )
 
 
-def moment_of_inertia(name: str, nominal: np.ndarray) -> Coordinates:
+def moment_of_inertia(name: str, nominal: np.ndarray, sizes: np.ndarray) -> Coordinates:
     """Return log-Cholesky coordinates of a moment of inertia about the centre of mass (xx, yy, zz, xy, xz,
     yz).
 
@@ -112,7 +119,9 @@ def moment_of_inertia(name: str, nominal: np.ndarray) -> Coordinates:
     upper = start + limit
     value: Map = lambda x: _moments(unit * x)  # noqa: E731
     rate: Map = lambda x: _moments_rate(unit * x) * unit  # noqa: E731
-    return Coordinates(name, labels, start, value, rate, value, rate, lower, upper, None, LOG_STEP)
+    return Coordinates(
+        name, labels, start, value, rate, value, rate, lower, upper, None, LOG_STEP, sizes, 1.0
+    )
 
 
 def _moments(x: np.ndarray) -> np.ndarray:
@@ -136,7 +145,9 @@ def _moments_rate(x: np.ndarray) -> np.ndarray:
     return rate
 
 
-def placement(name: str, labels: tuple[str, ...], nominal: np.ndarray, varied: np.ndarray) -> Coordinates:
+def placement(
+    name: str, labels: tuple[str, ...], nominal: np.ndarray, varied: np.ndarray, sizes: np.ndarray
+) -> Coordinates:
     """Return poses (x, y, z and a quaternion each): positions, and rotation vectors from the model's own
     orientations.
     """
@@ -175,7 +186,9 @@ def placement(name: str, labels: tuple[str, ...], nominal: np.ndarray, varied: n
         -limit,
         limit,
         lambda y: y,
-        TURN_STEP,
+        TURN_STEP * sizes,
+        sizes,
+        sizes,
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwork.identification.solver import UNIDENTIFIABLE, Information
+from linkwork.identification.solver import UNIDENTIFIABLE, WITHOUT_EFFECT, Information
 
-SMALL_PART = 1e-3  # of a direction, relative to entries' sizes, below which a coefficient is zero
+SMALL_PART = 1e-3  # size and effect relative to the largest of a direction, below which a coefficient is zero
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,21 @@ def covariance(information: Information, rate: np.ndarray) -> tuple[np.ndarray, 
     return by_entry @ inner @ by_entry.T, by_entry @ vectors[:, ~seen]
 
 
-def readable(labels: Sequence[str], space: np.ndarray, sizes: np.ndarray) -> list[Direction]:
+def effects_of(information: Information, rate: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return the norm of all residuals' derivatives by each entry; zero where it is of rounding errors."""
+    inverse = np.linalg.inv(rate / sizes[:, None]) / sizes
+    squares = np.einsum("ki,kl,li->i", inverse, information.products, inverse)
+    effects = np.sqrt(np.maximum(squares, 0.0))
+    return np.where(effects * sizes > WITHOUT_EFFECT * (effects * sizes).max(initial=0.0), effects, 0.0)
+
+
+def readable(
+    labels: Sequence[str], space: np.ndarray, sizes: np.ndarray, effects: np.ndarray
+) -> list[Direction]:
     """Return a sparse basis of a space of changes of entries, each of unit length, as directions.
 
-    `sizes` are typical sizes of entries, by which pivots are chosen.
+    `sizes` are typical sizes of entries, by which pivots are chosen. Coefficients are left out that are small
+    compared with these sizes and have small effects.
     """
     basis = (space / sizes[:, None]).T.copy()
     if not len(basis):
@@ -62,7 +73,10 @@ def readable(labels: Sequence[str], space: np.ndarray, sizes: np.ndarray) -> lis
         basis[others] -= np.outer(basis[others, column], basis[k])
     directions = []
     for row in sorted(basis, key=lambda row: int(np.argmax(np.abs(row)))):
-        scaled = np.where(np.abs(row) > SMALL_PART * np.abs(row).max(), row, 0.0) * sizes
+        effect = np.abs(row) * sizes * effects
+        large = SMALL_PART * max(effect.max(), SMALL_PART * (sizes * effects).max())
+        counts = (np.abs(row) > SMALL_PART * np.abs(row).max()) | (effect > large)
+        scaled = np.where(counts, row, 0.0) * sizes
         scaled /= np.linalg.norm(scaled)
         order = [int(k) for k in np.flatnonzero(scaled)]
         scaled = scaled if scaled[order[0]] > 0.0 else -scaled

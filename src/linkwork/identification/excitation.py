@@ -104,7 +104,7 @@ def excitation_trajectory(
     velocities.
     """
     _check(model, duration, dt, harmonics, iterations)
-    search = _Search(model, Parameters(model, parameters), duration, harmonics, sigma_tau)
+    search = _Search(model, Parameters(model, parameters, duration), duration, harmonics, sigma_tau)
     search.set_limits(lower, upper, max_velocity, max_acceleration)
     rng = np.random.default_rng(seed)
     shape = (2, harmonics, model.nv)

@@ -9,12 +9,13 @@ import numpy as np
 
 from linkwork.errors import LinkworkError, ModelError
 from linkwork.functions.joint_limits import check_switches
-from linkwork.identification.directions import covariance, readable
+from linkwork.identification.descent import Solution, solve
+from linkwork.identification.directions import covariance, effects_of, readable
 from linkwork.identification.parameters import Parameters
 from linkwork.identification.recordings import Recording, Signals, checked
 from linkwork.identification.result import FitResult
 from linkwork.identification.shooting import Point, Shooting
-from linkwork.identification.solver import Problem, Solution, solve
+from linkwork.identification.solver import Problem
 from linkwork.identification.steps import Steps
 from linkwork.model import Model
 
@@ -115,10 +116,11 @@ def fit_parameters(
     recordings = _recordings(logs)
     _check(model, method, segment, substeps, initial_states, max_iterations)
     check_switches("fit_parameters", limits, friction)
-    varied = Parameters(model, parameters)
+    signals = [checked(model, one, f"log {k}") for k, one in enumerate(recordings)]
+    duration = float(np.mean([one.t[-1] - one.t[0] for one in signals]))
+    varied = Parameters(model, parameters, duration)
     varied.set_bounds(bounds or {})
     prior = varied.priors(priors or {})
-    signals = [checked(model, one, f"log {k}") for k, one in enumerate(recordings)]
     longest = max(one.intervals for one in signals)
     if method == "output_error":
         segment = longest
@@ -187,7 +189,7 @@ def _fit(problem: Problem, start: Problem | None, iterations: int, tell: Any) ->
     `start` is the problem of separate segments.
     """
     shooting = problem.shooting
-    noise, known = _first_noise(shooting.model, shooting.signals)
+    noise, known = _first_noise(problem)
     shooting.set_noise(noise)
     point: Point = shooting.measured(problem.parameters.start)
     _check_excitation(problem, point)
@@ -238,23 +240,29 @@ def _check_excitation(problem: Problem, point: Point) -> None:
         )
 
 
-def _sizes(one: Signals) -> tuple[float, float]:
-    """Return typical sizes of positions' changes and of velocities."""
-    q = float(np.sqrt(((one.q - one.q[0]) ** 2).mean()))
-    v = 0.0 if one.v is None else float(np.sqrt((one.v**2).mean()))
-    return q or 1.0, v or 1.0
+def _sizes(problem: Problem, one: Signals) -> tuple[np.ndarray, np.ndarray]:
+    """Return typical sizes of changes of positions, (nv_spanning,), and of velocities, (nv,).
+
+    They are the same for all channels, where distances are in units of the model's size.
+    """
+    scales = problem.parameters.scales
+    values = list(problem.parameters.arrays(problem.parameters.start).values())
+    moved = problem.shooting.steps.errors(one.q, np.broadcast_to(one.q[0], one.q.shape), values)
+    q = float(np.sqrt(((moved / scales.units) ** 2).mean()))
+    v = 0.0 if one.v is None else float(np.sqrt(((one.v / scales.independent_units) ** 2).mean()))
+    return (q or 1.0) * scales.units, (v or 1.0 / scales.time) * scales.independent_units
 
 
-def _first_noise(model: Model, signals: Sequence[Signals]) -> tuple[Noise, bool]:
+def _first_noise(problem: Problem) -> tuple[Noise, bool]:
     """Return the noise as it is given, else a part of signals' sizes; and whether all is given."""
     known = True
     noise = list[tuple[np.ndarray, np.ndarray | None]]()
-    for one in signals:
-        size_q, size_v = _sizes(one)
-        q = np.full(model.nv_spanning, FIRST_NOISE * size_q) if one.sigma_q is None else one.sigma_q
+    for one in problem.shooting.signals:
+        size_q, size_v = _sizes(problem, one)
+        q = FIRST_NOISE * size_q if one.sigma_q is None else one.sigma_q
         v = None
         if one.v is not None:
-            v = np.full(model.nv, FIRST_NOISE * size_v) if one.sigma_v is None else one.sigma_v
+            v = FIRST_NOISE * size_v if one.sigma_v is None else one.sigma_v
         known &= one.sigma_q is not None and (one.v is None or one.sigma_v is not None)
         noise.append((q, v))
     return noise, known
@@ -273,7 +281,7 @@ def _estimated_noise(problem: Problem, solution: Solution, noise: Noise) -> Nois
     inflation = np.sqrt(total / max(1, total - spent))
     for one, path, (q, v) in zip(signals, solution.paths, noise):
         rms = inflation * np.sqrt((path.residuals**2).mean(axis=0))
-        size_q, size_v = _sizes(one)
+        size_q, size_v = _sizes(problem, one)
         if one.sigma_q is None:
             q = np.maximum(rms[: len(q)] * q, LEAST_NOISE * size_q)
         if v is not None and one.sigma_v is None:
@@ -305,11 +313,13 @@ def _result(
     model: Model, parameters: Parameters, shooting: Shooting, solution: Solution, prior_weight: np.ndarray
 ) -> FitResult:
     x = solution.point.x
-    cov, null = covariance(solution.information, parameters.entries_rate(x))
+    rate = parameters.entries_rate(x)
+    cov, null = covariance(solution.information, rate)
     start = parameters.entries(parameters.start)
     estimate = parameters.entries(x)
     sizes = parameters.sizes(x)
-    directions = readable(parameters.labels, null, sizes)
+    effects = effects_of(solution.information, rate, sizes)
+    directions = readable(parameters.labels, null, sizes, effects)
     unknown = {label for direction in directions for label in direction.coefficients}
     is_determined = np.array([label not in unknown for label in parameters.labels])
     errors = np.where(is_determined, np.sqrt(np.maximum(np.diag(cov), 0.0)), np.inf)

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LinkworkError, ModelError
-from linkwork.identification import coordinates as maps
+from linkwork.identification.blocks import block_of
 from linkwork.identification.coordinates import Coordinates
+from linkwork.identification.sizes import scales_of
 from linkwork.mechanism.names import did_you_mean
 from linkwork.model import Model
 from linkwork.model.parameters import KINDS, known, parse, shape_of, value_of
 
 BODY = ("mass", "center", "inertia")
-POSES = ("placement", "frame_placement", "loop_placement")
-POSE = ("x", "y", "z", "rx", "ry", "rz")
 
 
 class Parameters:
@@ -27,15 +26,19 @@ class Parameters:
     the derivative. `labels` name the entries of reports.
     """
 
-    def __init__(self, model: Model, names: str | Iterable[str]) -> None:
+    def __init__(self, model: Model, names: str | Iterable[str], duration: float = 1.0) -> None:
         self.model = model
-        self.blocks = [_block(model, name, entries) for name, entries in _chosen(model, names).items()]
+        self.scales = scales_of(model, duration)
+        chosen = _chosen(model, names).items()
+        self.blocks = [block_of(model, name, entries, self.scales) for name, entries in chosen]
         self.delays = _delayed_joints(model, self.blocks)
         self.labels = [label for block in self.blocks for label in block.labels]
         self.start = np.concatenate([block.start for block in self.blocks])
         self.lower = np.concatenate([block.lower for block in self.blocks])
         self.upper = np.concatenate([block.upper for block in self.blocks])
-        self.largest_step = np.array([block.largest_step for block in self.blocks for _ in block.start])
+        self.largest_step = np.concatenate(
+            [np.broadcast_to(block.largest_step, len(block.start)) for block in self.blocks]
+        )
         ends = np.cumsum([0, *(len(block.start) for block in self.blocks)])
         self.parts = [slice(a, b) for a, b in pairwise(ends.tolist())]
         self.names = self._array_names()
@@ -136,25 +139,29 @@ class Parameters:
         return rate
 
     def sizes(self, x: np.ndarray) -> np.ndarray:
-        """Return typical sizes of entries: the largest of a parameter, or else of its kind."""
+        """Return typical sizes of entries: natural sizes, times the largest entry of a parameter, or else of
+        its kind, in natural sizes.
+        """
         entries = np.abs(self.entries(x))
+        parts = list(zip(self.blocks, self.parts))
+        relative = [float((entries[part] / block.sizes).max()) for block, part in parts]
         by_kind = dict[str, float]()
-        for block, part in zip(self.blocks, self.parts):
+        for block, largest in zip(self.blocks, relative):
             kind = block.name.partition("@")[0]
-            by_kind[kind] = max(by_kind.get(kind, 0.0), float(entries[part].max()))
+            by_kind[kind] = max(by_kind.get(kind, 0.0), largest)
         sizes = np.empty(self.size)
-        for block, part in zip(self.blocks, self.parts):
-            sizes[part] = entries[part].max() or by_kind[block.name.partition("@")[0]] or 1.0
+        for (block, part), largest in zip(parts, relative):
+            sizes[part] = (largest or by_kind[block.name.partition("@")[0]] or 1.0) * block.sizes
         return sizes
 
     def coordinate_sizes(self) -> np.ndarray:
-        """Return typical sizes of coordinates: 1 for logarithms,
-        and radii of gyration for centres of mass.
+        """Return typical sizes of coordinates: 1 for logarithms, radii of gyration for centres of mass, and
+        the model's size or a radian for placements.
         """
         sizes = self.sizes(self.start)
         for block, part in zip(self.blocks, self.parts):
-            if np.isfinite(block.largest_step) and parse(block.name)[0] not in POSES:
-                sizes[part] = block.largest_step
+            if block.coordinate_sizes is not None:
+                sizes[part] = block.coordinate_sizes
         return sizes
 
     def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -310,69 +317,6 @@ def _expanded(model: Model, name: Any) -> list[tuple[str, str | None]]:
     if not parts:
         raise ModelError(f"parameter {name!r}: {model.name} has none")
     return [(part, None) for part in parts]
-
-
-def _block(model: Model, name: str, entries: str | list[str]) -> Coordinates:
-    """Return the coordinates of one parameter."""
-    kind, _, who = name.partition("@")
-    if kind == "delay":
-        return maps.plain(name, (name,), np.zeros(1), np.zeros(1, dtype=int), 0.0)
-    nominal = value_of(model, name).astype(float).ravel()
-    if kind == "mass":
-        if not nominal[0] > 0.0:
-            raise ModelError(f"{name}: expected a positive mass in the model, got {nominal[0]:g}")
-        return maps.logarithm(name, nominal)
-    if kind == "inertia":
-        if entries != "all":
-            raise ModelError(f"{name}: the six moments vary together; name {name!r}, not one entry")
-        try:
-            return maps.moment_of_inertia(name, nominal)
-        except ModelError as error:
-            raise ModelError(
-                f"{name}: the model's moment of inertia is not that of a solid body: {error}"
-            ) from None
-    labels = _labels(model, kind, who, name)
-    selected_labels = list(labels) if entries == "all" else [f"{name}.{entry}" for entry in entries]
-    for label in selected_labels:
-        if label not in labels:
-            raise ModelError(
-                f"{name} has no entry {label[len(name) + 1 :]!r}; expected one of {', '.join(labels)}"
-            )
-    places = np.array([labels.index(label) for label in selected_labels], dtype=int)
-    if kind in POSES:
-        return maps.placement(name, tuple(selected_labels), nominal, places)
-    if kind == "friction" and not (nominal[places] > 0.0).all():
-        raise ModelError(
-            f"{name}: the model has no dry friction there, so that steps have no row for it; "
-            "start from model.with_parameters({...}) with a friction above 0"
-        )
-    largest_step = _radius(model, who) if kind == "center" else np.inf
-    return maps.plain(name, tuple(selected_labels), nominal, places, KINDS[kind].minimum, largest_step)
-
-
-def _radius(model: Model, body: str) -> float:
-    """Return the radius of gyration of a body about its centre of mass,
-    or infinity where the model has none.
-    """
-    mass, moments = (value_of(model, f"{name}@{body}").astype(float) for name in ("mass", "inertia"))
-    radius = float(np.sqrt(moments.ravel()[:3].sum() / 2.0 / mass)) if mass > 0.0 else 0.0
-    return radius or np.inf
-
-
-def _labels(model: Model, kind: str, who: str, name: str) -> list[str]:
-    """Return labels of all entries of a parameter."""
-    of = KINDS[kind].owner_kind
-    if kind == "loop_placement":
-        return [f"{name}.{end}.{axis}" for end in ("predecessor", "successor") for axis in POSE]
-    if kind in POSES:
-        return [f"{name}.{axis}" for axis in POSE]
-    if of == "velocity":
-        joint = model.joint(who)
-        return [name] if joint.nv == 1 else [f"{name}.{k}" for k in range(joint.nv)]
-    if of == "term":
-        loop: Any = next(loop for loop in model.loops if loop.name == who)
-        return [f"{name}.{model.joints[term[0]].name}" for term in loop.terms]
-    return [f"{name}.{axis}" for axis in maps.AXES]
 
 
 def _delayed_joints(model: Model, blocks: list[Coordinates]) -> list[list[int]]:
