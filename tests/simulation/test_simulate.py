@@ -658,6 +658,16 @@ def test_progress_is_told_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
 # errors
 
 
+class Broken:
+    """A sensor without readings."""
+
+    def columns(self, model: lw.Model) -> tuple[str, ...]:
+        return ("x",)
+
+    def read(self, model: lw.Model, context: Any) -> Any:
+        return None
+
+
 @pytest.mark.parametrize(
     "change, words",
     [
@@ -690,6 +700,8 @@ def test_progress_is_told_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"sensors": [Clock()]}, "sensors: expected a dict"),
         ({"sensors": {"imu": IMU("tpi")}}, "did you mean 'tip'"),
         ({"sensors": {"imu": IMU}}, "expected a sensor"),
+        ({"sensors": {"q": JointVelocity("hinge")}}, "sensor q: the log has another column 'q.hinge'"),
+        ({"sensors": {"eye": Broken()}}, r"sensor eye: expected readings of shape \(1, 1\), got \(\)"),
         ({"sensors": {"foot": ContactForce("tip")}}, "contacts= is missing"),
         ({"events": {"now": lambda q, v, t: 1.0}}, "returns bool"),
         ({"events": [1]}, "events: expected a dict"),

@@ -267,6 +267,9 @@ class _Function:
         return flat
 
 
+_BUILTIN = (*_WITHOUT_CONTACT, ContactForce, _Function)
+
+
 class SensorSet:
     """Sensors of a simulation by name."""
 
@@ -290,7 +293,7 @@ class SensorSet:
                 )
             self._sensors[str(name)] = sensor if isinstance(sensor, Sensor) else _Function(name, sensor)
             if isinstance(sensor, Sensor):
-                sensor.columns(model)  # raises if it does not fit the model
+                _check_columns(model, str(name), sensor.columns(model))  # raises if it does not fit the model
 
     @property
     def touches(self) -> bool:
@@ -299,11 +302,36 @@ class SensorSet:
 
     def read(self, context: SensorContext) -> dict[str, np.ndarray]:
         """Return the readings of all sensors, (rows, columns) each."""
-        return {name: sensor.read(self.model, context) for name, sensor in self._sensors.items()}
+        return {name: self._readings(name, sensor, context) for name, sensor in self._sensors.items()}
+
+    def _readings(self, name: str, sensor: Any, context: SensorContext) -> np.ndarray:
+        x: np.ndarray = sensor.read(self.model, context)
+        if isinstance(sensor, _BUILTIN):
+            return x
+        expected = (len(context.q), len(sensor.columns(self.model)))
+        if np.shape(x) != expected:
+            raise ShapeError(
+                f"simulate: sensor {printable(name)}: expected readings of shape {expected}, got "
+                f"{np.shape(x)}"
+            )
+        return x
 
     def columns(self) -> dict[str, tuple[str, ...]]:
         """Return the names of the numbers of each sensor."""
         return {name: sensor.columns(self.model) for name, sensor in self._sensors.items()}
+
+
+def _check_columns(model: Model, name: str, columns: tuple[str, ...]) -> None:
+    """Raise if columns of a sensor have the name of another column of the log."""
+    states = {"q": model.q_names, "v": model.v_names, "a": model.v_names, "tau": model.v_names}
+    taken = set(states.get(name, ()))
+    for column in columns:
+        if column in taken:
+            raise ModelError(
+                f"simulate: sensor {printable(name)}: the log has another column "
+                f"{printable(f'{name}.{column}')!r}; rename the sensor"
+            )
+        taken.add(column)
 
 
 def named(kind: str, name: str, known: Mapping[str, Any]) -> Any:
