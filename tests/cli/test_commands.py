@@ -213,6 +213,14 @@ def test_simulate_writes_what_rollout_finds(
     assert told["finished"] == told["rows"] == 1 and "drift" not in told["energy"]
 
 
+def test_simulate_names_joints_outside_their_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["simulate", "arm", "--duration", "0.002"]
+    assert main([*argv, "--set", "hand_yaw=4"]) == 0
+    assert "hand_yaw starts at 4, outside its limits -3.05 to 3.05" in capsys.readouterr().out
+    assert main(argv) == 0
+    assert "outside" not in capsys.readouterr().out
+
+
 def test_simulate_with_contact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "ball.urdf"
     inertia = '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'

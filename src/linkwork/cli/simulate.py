@@ -23,6 +23,7 @@ from linkwork.model import GROUND
 from linkwork.simulation.simulation import simulate
 from linkwork.visualization.film import checked_suffix, film
 
+LIMIT_TOL = 1e-6  # [rad or m] beyond a limit that is not reported
 MAX_LIFTS = 20  # iterations to place a base on ground that is not flat
 MIN_NORMAL_Z = 0.1  # lower bound of a normal's upward component: steep slopes are approached in small steps
 
@@ -43,7 +44,10 @@ def run(args: argparse.Namespace) -> int:
         warnings.simplefilter("always", InitialPenetrationWarning)
         log = _simulated(model, q, v, tau, args)
     summary = _summary(model, log, tau, time.perf_counter() - began)
-    summary["notes"] = [str(each.message).removeprefix("simulate: ") for each in warned]
+    summary["notes"] = [
+        *_outside_limits(model, q),
+        *(str(each.message).removeprefix("simulate: ") for each in warned),
+    ]
     if args.out:
         log.save(output_path(args.out))
         summary["out"] = args.out
@@ -79,6 +83,20 @@ def _start(model: lw.Model, args: argparse.Namespace) -> tuple[np.ndarray, np.nd
             if not {joint.name, *joint.v_names} & set(initial_values):
                 _put_on_ground(model, joint, q)
     return q, np.tile(v, (args.rows, 1))
+
+
+def _outside_limits(model: lw.Model, q: np.ndarray) -> list[str]:
+    """Return notes on joints that start outside their limits, in any of the states q, (rows, nq)."""
+    result = []
+    for joint in model.joints:
+        for lower, upper, x in zip(joint.lower, joint.upper, q[:, joint.q_slice].T):
+            outside = (x < lower - LIMIT_TOL) | (x > upper + LIMIT_TOL)
+            if outside.any():
+                result.append(
+                    f"{printable(joint.name)} starts at {x[outside][0]:.4g}, outside its limits {lower:.4g} "
+                    f"to {upper:.4g}, and is returned slowly, which does work"
+                )
+    return result
 
 
 def _put_on_ground(model: lw.Model, joint: PlacedJoint, q: np.ndarray) -> None:
@@ -149,10 +167,15 @@ def _summary(model: lw.Model, log: lw.Log, tau: np.ndarray, seconds: float) -> d
         energy = lw.kinetic_energy(model, q, v) + lw.potential_energy(model, q)
         summary["energy"] = {"first": float(energy[0, 0]), "last": float(energy[0, -1])}
         if log.forces is None and not np.any(tau):
-            if any(any(joint.damping) or any(joint.friction) for joint in model.joints):
+            if any(any(x.damping) or any(x.friction) for x in model.joints) or any(
+                x.damping or x.friction for x in model.tendons
+            ):
                 summary["energy"]["dissipated"] = float(energy[0, 0] - energy[0, -1])
             else:
                 summary["energy"]["drift"] = float(np.abs(energy - energy[:, :1]).max())
+                summary["energy"]["limits"] = any(
+                    np.isfinite([*x.lower, *x.upper]).any() for x in model.joints
+                )
         if model.loops:
             summary["open"] = float(np.max(lw.close_loops(model, q)[1]))
     return summary
@@ -175,9 +198,12 @@ def _print(summary: dict[str, Any], paint: Paint) -> None:
         energy = summary["energy"]
         notes = ""
         if "drift" in energy:
-            notes = f"; drift at most {energy['drift']:.2g} J (conserved by this model)"
+            unless = "unless joints reach limits" if energy["limits"] else "by this model"
+            notes = f"; changed by at most {energy['drift']:.2g} J (conserved {unless})"
         elif "dissipated" in energy:
-            notes = f"; {energy['dissipated']:.3g} J dissipated (damping, friction, limits)"
+            lost = energy["dissipated"]
+            notes = f"; {lost:.3g} J dissipated (damping, friction, limits)"
+            notes = notes if lost >= 0.0 else f"; {-lost:.3g} J gained"
         print(f"  energy     {energy['first']:.6g} J at the start, {energy['last']:.6g} J at the end{notes}")
     if "open" in summary:
         print(f"  loops      open by at most {summary['open']:.2g} (unit-free)")
