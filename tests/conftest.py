@@ -28,7 +28,12 @@ if PREFIX not in os.environ.get(
     os.environ["LINKWORK_CACHE"] = _folder.name  # before linkwork is imported; child processes inherit it
 
 
-OPTIMISED_AT_ONCE = ("compiler", "gpu", "interop")  # folders in which short programs are, as for users
+OPTIMISED_AT_ONCE = (
+    "compiler",
+    "docs",
+    "gpu",
+    "interop",
+)  # folders in which short programs are, as for users
 
 
 @pytest.fixture(autouse=True, scope="module")

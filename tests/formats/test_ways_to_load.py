@@ -65,7 +65,8 @@ def test_robots_of_installed_packages_have_names(tmp_path: Path, monkeypatch: py
     monkeypatch.syspath_prepend(str(tmp_path))
     assert lw.load("g1") == lw.load("G1_hands") == lw.load("yam") == lw.load("mjlab/g1") == lw.load(ROBOT)
     with pytest.raises(
-        ModelError, match="file not found: 'g1_hand'; no robot .*in the packages .*did you mean 'g1_hands'"
+        ModelError,
+        match="file not found: 'g1_hand', and no robot .*in the packages .*did you mean 'g1_hands'",
     ):
         lw.load("g1_hand")
     with pytest.raises(ModelError, match="'two' is ambiguous"):

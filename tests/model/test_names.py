@@ -209,4 +209,4 @@ def test_info_suggests_robots(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "humaniod"]) == 3
     assert "did you mean 'humanoid'" in capsys.readouterr().err
     assert main(["info", "nothing_like_it"]) == 3
-    assert "'nothing_like_it': file not found" in capsys.readouterr().err
+    assert "file not found: 'nothing_like_it'" in capsys.readouterr().err

@@ -194,15 +194,15 @@ def _steps(model: Any, duration: Any, dt: Any, record_every: Any, integrator: An
             raise ModelError(f"simulate: {name}: expected a number of seconds, got {value!r}")
     if not dt > 0.0 or duration < 0.0:
         raise ModelError(f"simulate: expected dt > 0 and duration >= 0, got {dt!r} and {duration!r}")
-    steps = round(min(duration / dt, 1e300))  # the quotient of tiny numbers is infinite
-    if steps <= MAX_STEPS and abs(duration / dt - steps) > 1e-6 * max(1, steps):
+    quotient = float(duration) / float(dt)
+    steps = round(min(quotient, 1e300))  # the quotient of tiny numbers is infinite
+    if steps <= MAX_STEPS and abs(quotient - steps) > 1e-6 * max(1, steps):
         raise ModelError(
-            f"simulate: {duration!r} s are {duration / dt:.6g} steps of {dt!r} s, not an integer number of "
-            "steps"
+            f"simulate: {duration!r} s are {quotient:.6g} steps of {dt!r} s, not an integer number of steps"
         )
     if steps > MAX_STEPS:
         raise ModelError(
-            f"simulate: {duration!r} s are {duration / dt:.9g} steps of {dt!r} s, expected at most "
+            f"simulate: {duration!r} s are {quotient:.9g} steps of {dt!r} s, expected at most "
             f"{MAX_STEPS}: use a larger dt"
         )
     return steps
