@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 import linkwork as lw
+from linkwork.compiler.ir.program import Program
+from linkwork.compiler.passes.expand import expand
 from linkwork.joints import (
     Cylindrical,
     Fixed,
@@ -133,17 +135,26 @@ def equations(
     model: Model, q: np.ndarray, v: np.ndarray, only: Sequence[LoopConstraint] | None = None
 ) -> tuple[Any, Any, Any]:
     """φ, K and k with K v = 0 and K v̇ = k, for velocities of the spanning tree."""
+    value, J, drift = lw.interpret(_equations(model, None if only is None else tuple(only)), q, v)
+    E = np.array([numbers(rate(model, q, e)) for e in np.eye(model.nv_spanning)]).T
+    return value, J @ E, -drift
+
+
+@cache
+def _equations(model: Model, only: tuple[LoopConstraint, ...] | None) -> Program:
+    """φ, its Jacobian by q, and the second derivative by time that velocities give it, as a program."""
 
     def own(x: Any) -> np.ndarray:
         return phi(model, x, only)
 
-    def speed(x: Any) -> np.ndarray:
-        return lw.jvp_of(own, x, rate(model, x, v))[1]
+    def all_of(q: Any, v: Any) -> dict[str, Any]:
+        def speed(x: Any) -> np.ndarray:
+            return lw.jvp_of(own, x, rate(model, x, v))[1]
 
-    value, J = lw.jacobian_of(own, q)
-    E = np.array([numbers(rate(model, q, e)) for e in np.eye(model.nv_spanning)]).T
-    drift = lw.jvp_of(speed, q, numbers(rate(model, q, v)))[1]
-    return numbers(value), numbers(J) @ E, -numbers(drift)
+        value, J = lw.jacobian_of(own, q)
+        return {"phi": value, "J": J, "drift": lw.jvp_of(speed, q, rate(model, q, v))[1]}
+
+    return expand(lw.trace(all_of, {"q": model.nq, "v": model.nv_spanning}))
 
 
 def mobility(model: Model, q: np.ndarray, bodies: Sequence[int] | None = None, only: Any = None) -> int:
