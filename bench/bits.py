@@ -57,7 +57,7 @@ CASES = {
 
 
 def same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> bool:
-    """Are all bits the same, where NaN counts as one value?"""
+    """Return whether all bits are equal, where NaN counts as one value."""
     for f, w in zip(found, wanted, strict=True):
         bits = [np.ascontiguousarray(x).view(f"u{x.itemsize}") for x in (f, w)]
         if not ((bits[0] == bits[1]) | (np.isnan(f) & np.isnan(w))).all():
@@ -75,7 +75,7 @@ def random_rows(program: lw.Program, states: int) -> list[np.ndarray]:
 
 
 def interpreted(program: lw.Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What the interpreter finds, some rows at a time, which stay in the caches."""
+    """Return the interpreter's results, computed in chunks of rows that fit into the caches."""
     parts = [
         several(lw.interpret(program, *(x[k : k + CHUNK] for x in inputs)))
         for k in range(0, len(inputs[0]), CHUNK)
@@ -84,7 +84,7 @@ def interpreted(program: lw.Program, inputs: Sequence[np.ndarray]) -> list[np.nd
 
 
 def compiled_c(compiler: str, case: Case, program: lw.Program, folder: Path) -> ctypes.CDLL:
-    """The exported function, and `rows` that calls it for each row."""
+    """Return the exported function, and a function that calls it for each row."""
     made = lw.export_c(
         case.function, case.model(), folder, name="exported", dtype=program.dtype, **case.options
     )
@@ -103,7 +103,7 @@ def compiled_c(compiler: str, case: Case, program: lw.Program, folder: Path) -> 
 
 
 def in_c(compiler: str, case: Case, program: lw.Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What the exported C code finds."""
+    """Return the results of the exported C code."""
     with tempfile.TemporaryDirectory() as folder:
         library = compiled_c(compiler, case, program, Path(folder))
         found = [np.zeros((len(inputs[0]), *a.shape), program.dtype) for a in program.outputs]
@@ -122,7 +122,7 @@ def has_gpu() -> bool:
 
 
 def compare(case: Case, dtype: str, states: int) -> str:
-    """One word for each way to run the program."""
+    """Return one word for each way to run the program."""
     model = case.model()
     program = lw.lower(case.function.program(model, **case.options), dtype)
     inputs = random_rows(program, states)
@@ -146,7 +146,7 @@ def told(way: Callable[[], Sequence[np.ndarray]] | None, wanted: Sequence[np.nda
 
 
 def rollouts(dtype: str, states: int) -> str:
-    """Rollouts of 1000 steps: lanes against C (some rows) and GPU."""
+    """Compare rollouts of 1000 steps: lanes against C (some rows) and GPU."""
     model = robots.model("solo12")
     found = [model.random_state(k) for k in range(512)]
     q, v = (
@@ -173,7 +173,7 @@ def rollouts(dtype: str, states: int) -> str:
 
 
 def rolled_in_c(compiler: str, model: lw.Model, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
-    """Ends of rollouts by exported C, without forces."""
+    """Return final states of rollouts by exported C, without forces."""
     with tempfile.TemporaryDirectory() as folder:
         made = lw.export_c(lw.rollout, model, folder, dtype=q.dtype.name)
         library = Path(folder) / "rollout.so"

@@ -16,7 +16,9 @@ from speed import best_times, caller, kernel_of
 
 
 def per_call(calls: dict[str, Callable[[], Any]], turns: int = 40, number: int = 3000) -> dict[str, float]:
-    """The best time of one call each in ns, in runs of `number`, taking turns; the empty loop is taken off."""
+    """Return the best time per call [ns] of each function in runs of `number`, without that of the empty
+    loop.
+    """
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(turns):
         for key, call in calls.items():
@@ -28,7 +30,7 @@ def per_call(calls: dict[str, Callable[[], Any]], turns: int = 40, number: int =
 
 
 def overhead_table() -> str:
-    """Times of one call on one state of the 7-joint arm's forward dynamics."""
+    """Return a table of times of one call on one state of the 7-joint arm's forward dynamics."""
     program = lower(robots.programs("iiwa14")["forward dynamics"])
     kernel = kernel_of(program, host().lanes("float64"))
     alone = 1e9 * best_times({0: caller(kernel_of(program, 1), 256)}, 60)[0] / 256
@@ -58,7 +60,7 @@ def overhead_table() -> str:
 
 
 def threads_table() -> str:
-    """Large batches on one and on two threads."""
+    """Return a table of times of large batches on one and two threads."""
     lines = [
         "| forward dynamics | states | one thread, ns per state | two threads | ratio |",
         "| --- " * 5 + "|",

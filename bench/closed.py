@@ -46,7 +46,7 @@ def one(name: str) -> None:
 
 
 def in_new_process(name: str) -> list[float]:
-    """The numbers that `one` prints in a fresh process."""
+    """Return the numbers that `one` prints in a fresh process."""
     with tempfile.TemporaryDirectory() as cache:
         env = {
             **os.environ,
@@ -59,7 +59,7 @@ def in_new_process(name: str) -> list[float]:
 
 
 def table(names: list[str]) -> Iterator[str]:
-    """The lines of a Markdown table of all mechanisms, one after the other."""
+    """Yield the lines of a Markdown table of all mechanisms."""
     yield "| mechanism | bodies | DoF | built, s | first result, s | optimised, s | operations | per body |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in names:

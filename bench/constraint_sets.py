@@ -48,8 +48,8 @@ class ConstraintSet:
         return all(c.to < 0 for c in self.constraints)
 
     def model(self) -> lw.Model:
-        """The robot with a frame "held0" for the first constraint, and "holder0" for what holds it, if that
-        is a body.
+        """Return the robot with a frame "held0" for the first constraint, and "holder0" on its other body, if
+        any.
         """
         frames = {f"held{i}": (c.body, c.place) for i, c in enumerate(self.constraints)}
         frames |= {f"holder{i}": (c.to, c.to_place) for i, c in enumerate(self.constraints) if c.to >= 0}
@@ -61,8 +61,8 @@ Place = tuple[int, float, float, float]
 
 
 def at(size: int, body: int, *p: float, to: Place | None = None) -> Constraint:
-    """A constraint at a point p [m] of a body's frame, to the world or to a point of another body; all axes
-    are the bodies'.
+    """Return a constraint at a point p [m] of a body's frame, to the world or to a point of another body, in
+    body axes.
     """
     place = Pose.translation(np.array(p))
     if to is None:
@@ -88,17 +88,17 @@ RIGHT_TIPS = [(48, 0.0, 0.0, 0.0267), (52, 0.0, 0.0, 0.0423), (56, 0.0, 0.0, 0.0
 
 
 def held(robot: str, *groups: tuple[int, list[Place]]) -> ConstraintSet:
-    """A set of (size, places) groups, all to the world."""
+    """Return the constraints of (size, places) groups, all to the world."""
     return ConstraintSet(robot, tuple(at(size, *place) for size, places in groups for place in places))
 
 
 def chain(bodies: int) -> ConstraintSet:
-    """The tip of a chain, welded (Constrained, Figures 3a and 3b)."""
+    """Return the constraints of a chain with a welded tip (Constrained, Figures 3a and 3b)."""
     return held(f"chain{bodies}", (6, [(bodies - 1, 0.1, 0.0, 0.0)]))
 
 
 def tree(bodies: int) -> ConstraintSet:
-    """All leaves of a binary tree, connected (Constrained, Figures 3c and 3d)."""
+    """Return the constraints of a binary tree with all leaves connected (Constrained, Figures 3c and 3d)."""
     robot = f"tree{bodies}"
     parents = {b["parent"] for b in robots.bodies(robot)}
     return held(robot, (3, [(i, 0.1, 0.0, 0.0) for i in range(bodies) if i not in parents]))

@@ -88,7 +88,7 @@ class Scene(NamedTuple):
         )
 
     def stance(self) -> np.ndarray:
-        """q with the lowest ball on the ground."""
+        """Return q with the lowest ball on the ground."""
         q = np.array(self.model.neutral(), dtype=float)
         for joint, angle in self.bent.items():
             q[7 + joint - 1] = angle
@@ -97,7 +97,7 @@ class Scene(NamedTuple):
         return q
 
     def mjcf(self) -> str:
-        """The scene for MuJoCo."""
+        """Return the scene as MJCF."""
         text = models.mjcf(self.robot)
         text = (
             text.replace('constraint="disable"', "")
@@ -130,7 +130,7 @@ class Scene(NamedTuple):
 
 
 def quadruped() -> Scene:
-    """solo12 on four balls."""
+    """Return the scene of solo12 on four balls."""
     leaves = _leaves("solo12")
     bent = {k: angle for leaf in leaves for k, angle in ((leaf - 1, 0.8), (leaf, -1.6))}
     return Scene(
@@ -139,7 +139,7 @@ def quadruped() -> Scene:
 
 
 def humanoid() -> Scene:
-    """G1 with eight balls under each foot."""
+    """Return the scene of G1 with eight balls under each foot."""
     model = robots.model("g1")
     height = np.asarray(lw.forward_kinematics(model, np.array(model.neutral(), dtype=float)))[:, 2, 3]
     feet = sorted(_leaves("g1"), key=lambda k: height[k])[:2]
@@ -163,7 +163,7 @@ SCENES: dict[str, Callable[[], Scene]] = {"quadruped": quadruped, "humanoid": hu
 
 
 def states(scene: Scene, worlds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Stances with small velocities."""
+    """Return stances with small velocities."""
     rng = np.random.default_rng(seed)
     q = np.broadcast_to(scene.stance(), (worlds, scene.model.nq)).copy()
     return q, 0.05 * rng.standard_normal((worlds, scene.model.nv))
@@ -201,17 +201,17 @@ class Race:
         return lw.rollout(self.model, q, v, self.held, **how)
 
     def ours(self, rows: int, steps: int) -> Any:
-        """Our rollout of so many worlds."""
+        """Return linkwork's rollout of `worlds` worlds."""
         start = self.settled
         return self._rollout(start.q[:rows, -1], start.v[:rows, -1], start.impulses[:rows], steps)
 
     def their(self, rows: int, steps: int) -> Any:
-        """MuJoCo's."""
+        """Return MuJoCo's rollout."""
         control = np.broadcast_to(self.scene.stance()[7:], (rows, steps, self.peer.nu)).copy()
         return mujoco.rollout.rollout(self.peer, self.data, self.state[:rows], control)
 
     def their_residual(self, rows: int = 16, steps: int = 20) -> np.ndarray:
-        """What MuJoCo's solutions miss of their own optimality, (rows * steps,) [m/s].
+        """Return the violation of MuJoCo's own optimality conditions, (rows * steps,) [m/s].
 
         The gradient of its cost, M (a - a_smooth) - Jᵀ f, is a force; by M⁻¹ and a step it is a velocity, of
         contacts by J.
@@ -235,21 +235,21 @@ class Race:
         return np.array(found)
 
     def times(self, rows: int, steps: int) -> tuple[float, float]:
-        """Seconds of a step, ours and theirs; the best of some turns."""
+        """Return the best times of a step of linkwork and MuJoCo [s] over several turns."""
         turns = [[seconds(f, rows, steps) for f in (self.ours, self.their)] for _ in range(TURNS)]
         ours, theirs = np.min(turns, axis=0) / (rows * steps)
         return float(ours), float(theirs)
 
 
 def seconds(call: Callable[[int, int], Any], rows: int, steps: int) -> float:
-    """Of the processor."""
+    """Return the name of the processor."""
     start = time.process_time()
     call(rows, steps)
     return time.process_time() - start
 
 
 def measured(name: str) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     race = Race(SCENES[name]())
     last = race.ours(WORLDS, STEPS)
     cells = [name]

@@ -42,7 +42,7 @@ HEAD += ("Pinocchio shipped, µs", "inlined, µs", "one", "batch", "difference")
 
 
 def seconds(call: Callable[[], Any], repeats: int) -> float:
-    """Seconds of one call, over so many."""
+    """Return the time of one call [s], the mean over `number` calls."""
     start = time.perf_counter()
     for _ in range(repeats):
         call()
@@ -50,18 +50,18 @@ def seconds(call: Callable[[], Any], repeats: int) -> float:
 
 
 def arrays(states: Sequence[models.State], algorithm: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and accelerations, or forces, of all states, as our functions take them."""
+    """Return q, v and accelerations, or forces, of all states, as linkwork's functions take them."""
     q, v, a, tau = (np.array(x) for x in zip(*states))
     return q, v, a if algorithm == "inverse dynamics" else tau
 
 
 def difference(found: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> float:
-    """The largest difference relative to the largest entry of each matrix."""
+    """Return the largest difference relative to the largest entry of each matrix."""
     return max(float(np.abs(a - b).max() / (np.abs(b).max() or 1.0)) for a, b in zip(found, right))
 
 
 def measure(name: str, turns: int) -> list[str]:
-    """Rows of the table: of a robot, or of a set of constraints."""
+    """Return the rows of the table for a robot or a set of constraints."""
     chosen = constraint_sets.SETS.get(name)
     robot, held = (name, ()) if chosen is None else (chosen.robot, chosen.constraints)
     model = robots.model(name) if chosen is None else chosen.model()
@@ -85,7 +85,7 @@ def measure(name: str, turns: int) -> list[str]:
 
 
 def constraints(chosen: constraint_sets.ConstraintSet) -> list[Any]:
-    """The set as our functions take it."""
+    """Return the set of constraints of linkwork."""
     if not chosen.to_world:
         raise SystemExit("only constraints to the world are measured here")
     return [(lw.Weld if c.size == 6 else lw.Connect)(f"held{i}") for i, c in enumerate(chosen.constraints)]
@@ -94,9 +94,7 @@ def constraints(chosen: constraint_sets.ConstraintSet) -> list[Any]:
 def compared(
     model: lw.Model, peer: Server, robot: str, held: Any, options: dict[str, Any]
 ) -> dict[str, float]:
-    """By algorithm, how far ours are from Pinocchio's in one state; with constraints at rest, where all keep
-    them.
-    """
+    """Return the errors relative to Pinocchio by algorithm in one state, at rest if there are constraints."""
     state = models.states(robot, 1)
     if held:
         state = [(q, 0.0 * v, a, tau) for q, v, a, tau in state]
@@ -113,7 +111,9 @@ def compared(
 def permutation_and_rotation(
     kernels: dict[str, Kernel], states: Sequence[models.State], peer: Server, turns: int
 ) -> dict[str, tuple[float, float]]:
-    """Seconds of one state, and per state of a batch, of our kernels; the peer is timed in between."""
+    """Return times of one state and per state of a batch [s] of linkwork's kernels, alternating with the
+    peer.
+    """
     calls: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {}
     for what, kernel in kernels.items():
         given = arrays(states, what)
@@ -135,7 +135,7 @@ def permutation_and_rotation(
 
 
 def built(peer: Server, what: str, made: str) -> float:
-    """Seconds per state of one build of the peer, in its fastest variant."""
+    """Return the time per state [s] of one build of the peer, in its fastest variant."""
     times = [
         times
         for name, times in peer.times.items()
@@ -149,7 +149,9 @@ def row(cells: Sequence[str]) -> str:
 
 
 def measure_vjp(robot: str, turns: int) -> str:
-    """What a vjp of forward dynamics by q, v and tau costs, in evaluations of forward dynamics in batches."""
+    """Return the cost of a vjp of forward dynamics by q, v and tau, in evaluations of forward dynamics in
+    batches.
+    """
     model, (q, v, tau) = robots.model(robot), arrays(models.states(robot), "forward dynamics")
     forward = lw.compile(lw.forward_dynamics, model, wait=True)
     backward = lw.compile(lw.vjp(lw.forward_dynamics, model, wrt=("q", "v", "tau")), wait=True)

@@ -53,7 +53,7 @@ class Robot(NamedTuple):
 
 
 def one_body(shape: str, size: tuple[float, ...]) -> Callable[[], lw.Model]:
-    """A free body of 1 kg with one shape."""
+    """Return a free body of 1 kg with one shape."""
 
     def made() -> lw.Model:
         b = lw.ModelBuilder(shape)
@@ -66,7 +66,7 @@ def one_body(shape: str, size: tuple[float, ...]) -> Callable[[], lw.Model]:
 
 
 def hopper() -> lw.Model:
-    """A stone on a leg of two links, with limits of joints and dry friction in them."""
+    """Return a hopper: a body on a leg of two links, with joint limits and dry friction."""
     corners = tuple(tuple(x) for x in (0.1 * np.random.default_rng(2).normal(size=(14, 3))).round(3).tolist())
     b = lw.ModelBuilder("hopper")
     b.add_body("trunk", mass=3.0, inertia=(0.03, 0.03, 0.02))
@@ -100,7 +100,7 @@ ROBOTS: dict[str, Robot] = {
 
 
 def contacts_of(robot: Robot, model: lw.Model) -> lw.Contacts:
-    """What may touch the ground; of robots without shapes the last links, as points."""
+    """Return the shapes that touch the ground; for robots without shapes the last links, as points."""
     last = [body.name for body in model.bodies if not any(j.parent == body.index for j in model.joints)][:6]
     return lw.Contacts(shapes=last if robot.shapes == () else robot.shapes)
 
@@ -165,7 +165,7 @@ class Drops(NamedTuple):
 def drops(
     robot: Robot, model: lw.Model, contacts: lw.Contacts, batch: int, rows: int, seed: int, bounce: float
 ) -> Drops:
-    """Batch number `batch`; it does not depend on how many there are."""
+    """Return batch number `batch`, which does not depend on the number of batches."""
     rng = np.random.default_rng((seed, batch))
     postures = np.array([model.random_state(rng)[0] for _ in range(64)])
     q = postures[rng.integers(0, len(postures), rows)]
@@ -254,7 +254,7 @@ def count(
 
 
 def sweep(name: str, rows: int, seed: int, bounce: float, size: int, where: dict[str, Any]) -> Found:
-    """So many drops of a robot."""
+    """Drop a robot `rows` times and return the summary."""
     robot = ROBOTS[name]
     model = robot.model()
     contacts = contacts_of(robot, model)

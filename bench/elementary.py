@@ -49,20 +49,20 @@ class Worst(NamedTuple):
 
 
 def program(name: str, dtype: str) -> Program:
-    """One function, expanded, as a program of scalars."""
+    """Return one expanded function as a program of scalars."""
     fn = getattr(functions, name)
     traced = trace(fn, {"y": (), "x": ()} if name == "atan2" else {"x": ()}, name=name)
     return check(expand(traced.with_dtype(dtype)), core_only=True)
 
 
 def true_value(name: str, args: tuple[float, ...]) -> mp.mpf:
-    """The function to 150 bits; the reduction of large angles works with as many more as it needs."""
+    """Return the function to 150 bits; the reduction of large angles uses as many more as it needs."""
     with mp.workprec(150):
         return getattr(mp, name)(*(mp.mpf(float(a)) for a in args))
 
 
 def error_in_ulp(got: float, true: mp.mpf, dtype: str) -> float:
-    """The distance from the true value in ulp of the true value; inf where only one is infinite or NaN."""
+    """Return the distance from the true value in ulp of the true value; inf if only one is infinite or NaN."""
     info = np.finfo(dtype)
     if mp.isnan(true) or np.isnan(got):
         return 0.0 if mp.isnan(true) and np.isnan(got) else np.inf
@@ -78,7 +78,7 @@ def error_in_ulp(got: float, true: mp.mpf, dtype: str) -> float:
 
 
 def _quick_errors(name: str, args: tuple[np.ndarray, ...], got: np.ndarray) -> np.ndarray:
-    """The same error for every point by extended precision."""
+    """Return the same error for every point, by extended precision."""
     info = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
         true = NUMPY.get(name, getattr(np, name, None))(*(a.astype(EXTENDED) for a in args))
@@ -95,7 +95,7 @@ def _quick_errors(name: str, args: tuple[np.ndarray, ...], got: np.ndarray) -> n
 
 
 def worst(name: str, points: Points, dtype: str, run: Program | None = None) -> Worst:
-    """The largest error over some points."""
+    """Return the largest error over some points."""
     run = run or program(name, dtype)
     args = tuple(np.asarray(a, dtype=dtype) for a in points.args)
     got = np.concatenate(
@@ -114,19 +114,19 @@ def worst(name: str, points: Points, dtype: str, run: Program | None = None) -> 
 
 
 def _spread(rng: np.random.Generator, low: float, high: float, count: int, dtype: str) -> np.ndarray:
-    """Numbers of either sign whose binary exponent is spread evenly."""
+    """Return numbers of either sign with evenly distributed binary exponents."""
     size = np.ldexp(rng.uniform(1.0, 2.0, count), np.floor(rng.uniform(low, high, count)).astype(int))
     return (size * rng.choice([-1.0, 1.0], count)).astype(dtype)
 
 
 def _near(centre: np.ndarray, rng: np.random.Generator, dtype: str) -> np.ndarray:
-    """Numbers at most 3 steps away from the given ones."""
+    """Return numbers at most 3 steps away from the given ones."""
     bits = centre.astype(dtype).view(f"i{np.dtype(dtype).itemsize}")
     return (bits + rng.integers(-3, 4, len(centre)).astype(bits.dtype)).view(dtype)
 
 
 def _near_zeros_of_sine(rng: np.random.Generator, count: int, dtype: str) -> np.ndarray:
-    """Angles next to multiples of pi / 2, small and large ones alike."""
+    """Return angles next to multiples of pi / 2, small and large ones alike."""
     limit = ANGLE_LIMIT[dtype] * 0.6
     k = np.floor(np.exp(rng.uniform(0.0, np.log(limit), count)))
     with mp.workprec(150):
@@ -135,7 +135,7 @@ def _near_zeros_of_sine(rng: np.random.Generator, count: int, dtype: str) -> np.
 
 
 def sweep(name: str, dtype: str, count: int, seed: int = 1) -> Iterator[Points]:
-    """Points of every range that matters to a function, about `count` in all."""
+    """Yield points of every range that matters to a function, about `count` in all."""
     rng = np.random.default_rng(seed)
     info = np.finfo(dtype)
     # exponents: subnormals included
@@ -190,7 +190,9 @@ def sweep(name: str, dtype: str, count: int, seed: int = 1) -> Iterator[Points]:
 
 
 def table(points: int, only: Sequence[str] = NAMES, seed: int = 1) -> str:
-    """The Markdown table of the worst error of each function, with so many points per function and dtype."""
+    """Return the Markdown table of the largest error of each function, with `count` points per function and
+    dtype.
+    """
     lines = ["| function | dtype | points | worst error, ulp | at | range of the worst |", "| --- " * 6 + "|"]
     for name in only:
         for dtype in DTYPES:

@@ -31,7 +31,7 @@ def times(kernel: lw.Kernel, arrays: list[np.ndarray], turns: int) -> tuple[floa
 
 
 def table(quick: bool = False) -> str:
-    """Derivatives of forward dynamics of a quadruped, one thread or as many as LINKWORK_THREADS says."""
+    """Compute derivatives of forward dynamics of a quadruped on one thread, or LINKWORK_THREADS."""
     model = lw.robots.quadruped()
     kernel = lw.compile(lw.forward_dynamics_derivatives, model).wait()
     row = 8 * sum(spec.size for spec in kernel.outputs)

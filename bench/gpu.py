@@ -100,7 +100,7 @@ def rollouts(name: str, model: lw.Model, rows: int = 65536, steps: int = STEPS) 
 
 
 def dynamics() -> None:
-    """Trees."""
+    """Print rates of trees."""
     for name in ("iiwa14", "solo12", "g1", "talos"):
         line(name, "forward dynamics", lw.forward_dynamics, robots.model(name))
     for name in ("iiwa14", "solo12", "g1"):
@@ -108,7 +108,7 @@ def dynamics() -> None:
 
 
 def loops() -> None:
-    """Robots with loops and rotors, and one whose feet are held."""
+    """Print rates of robots with loops and rotors, and of one with welded feet."""
     line("jvrc1", "forward dynamics", lw.forward_dynamics, lw.robots.jvrc1())
     line("tello", "forward dynamics", lw.forward_dynamics, lw.robots.tello())
     feet = constraint_sets.TABLE["talos F6x2"]
@@ -117,25 +117,25 @@ def loops() -> None:
 
 
 def derivatives() -> None:
-    """Of forward dynamics."""
+    """Print rates of derivatives of forward dynamics."""
     for name in ("iiwa14", "g1"):
         line(name, "d forward dynamics", lw.forward_dynamics_derivatives, robots.model(name))
 
 
 def matrices() -> None:
-    """Full mass matrices."""
+    """Print rates of full mass matrices."""
     for name in ("iiwa14", "solo12", "g1"):
         line(name, "mass matrix", lw.mass_matrix, robots.model(name))
 
 
 def smooth_rollouts() -> None:
-    """Without contact."""
+    """Print rates of rollouts without contact."""
     for name in ("iiwa14", "g1"):
         rollouts(name, robots.model(name))
 
 
 def contact_rollouts(steps: int = 200) -> None:
-    """Steps with contact in float32, of robots that have been set down."""
+    """Print rates of steps with contact in float32, of robots on the ground."""
     import cupy
 
     import contact
@@ -186,7 +186,7 @@ def contact_rollouts(steps: int = 200) -> None:
 
 
 def beside_mjx() -> None:
-    """Forward dynamics, and steps with contact, of MJX in the same run."""
+    """Print rates of forward dynamics and steps with contact of MJX in the same run."""
     import mjx_rates
 
     for name in ("iiwa14", "solo12", "g1", "talos"):
@@ -228,7 +228,7 @@ print(there, time.perf_counter() - start)
 
 
 def from_cache(rounds: int = 7) -> None:
-    """A kernel that the cache has, in new processes: seconds until it is there, and until the first answer
+    """Print times of a cached kernel in new processes [s]: until it is ready, and until the first result
     from NumPy.
     """
     with tempfile.TemporaryDirectory() as folder:

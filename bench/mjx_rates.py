@@ -20,7 +20,7 @@ STEPS = 20
 
 
 def forward_dynamics(robot: str) -> float:
-    """States a second, contacts, constraints and actuation off."""
+    """Return states per second without contacts, constraints and actuation."""
     peer = mjx.put_model(models.mujoco_model(robot))
     base = mjx.make_data(peer)
 
@@ -34,7 +34,7 @@ def forward_dynamics(robot: str) -> float:
 
 
 def steps_with_contact(name: str) -> float:
-    """Steps a second of a scene, its robots held by PD control."""
+    """Return steps per second of a scene with robots under PD control."""
     scene = contact.SCENES[name]()
     peer = mjx.put_model(mujoco.MjModel.from_xml_string(scene.mjcf()))
     base, held = mjx.make_data(peer), jax.numpy.asarray(scene.stance()[7:].astype("float32"))

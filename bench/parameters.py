@@ -26,7 +26,7 @@ SETS: dict[str, tuple[str, ...]] = {
 
 
 def table(turns: int) -> str:
-    """Markdown: operations and times of forward dynamics, and their ratios to the baked model."""
+    """Return a Markdown table of operations and times of forward dynamics, relative to constant parameters."""
     lines = ["| robot | inputs | operations | ratio | ns per environment | ratio |", "| --- " * 6 + "|"]
     for name in robots.ROBOTS:
         model = robots.model(name)

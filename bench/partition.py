@@ -38,7 +38,7 @@ def operations(model: Any, method: str) -> int:
 
 
 def of_a_body(chain: Any, method: str) -> int:
-    """Operations for one body more, in the middle of a chain that `chain(n)` makes."""
+    """Return the operations of one additional body in the middle of a chain made by `chain(n)`."""
     return (operations(chain(LONG), method) - operations(chain(SHORT), method)) // (LONG - SHORT)
 
 
@@ -48,7 +48,7 @@ def row(name: str, whole: int, apart: int) -> str:
 
 
 def joints() -> list[str]:
-    """A table by kind of joint: chains of equal rods."""
+    """Return a table by kind of joint: chains of equal rods."""
     lines = ["| joint | whole | partitioned | saved | taken |", "| --- | --- | --- | --- | --- |"]
     for name, turns in KINDS.items():
 
@@ -73,8 +73,9 @@ def joints() -> list[str]:
 
 
 def dense_chain(n: int, hinge: int, modes: int, *, apart: bool) -> Tree:
-    """A chain of SKO nodes of 6 + modes rows, all of whose entries are inputs; `apart`: a massless body of
-    six rows takes the velocities of the hinge, and the modes come one after the other."""
+    """Return a chain of SKO nodes of 6 + modes rows, all of whose entries are inputs; with `apart` hinge and
+    modes are separate nodes.
+    """
     rows = 6 + modes
     m = hinge + modes
     size = 0
@@ -107,7 +108,7 @@ def dense_chain(n: int, hinge: int, modes: int, *, apart: bool) -> Tree:
 
 
 def dense_body(hinge: int, modes: int) -> tuple[int, int]:
-    """Operations for one body more in a dense chain, as one node and partitioned."""
+    """Return the operations of one additional body in a dense chain, as one node and partitioned."""
     whole, apart = (
         [operations(dense_chain(n, hinge, modes, apart=apart), METHOD) for n in (2, 3)]
         for apart in (False, True)
@@ -116,7 +117,7 @@ def dense_body(hinge: int, modes: int) -> tuple[int, int]:
 
 
 def dense() -> list[str]:
-    """A table by number of modes: nodes without a zero."""
+    """Return a table by number of modes: nodes without zeros."""
     lines = ["| hinge | modes | one node | partitioned | saved |", "| --- | --- | --- | --- | --- |"]
     for hinge in (1, 3):
         for modes in (2, 4, 8, 12):
@@ -129,7 +130,7 @@ def dense() -> list[str]:
 
 
 def beam_chain(n: int, modes: int, turns: list[Joint]) -> lw.Model:
-    """Beams of half a metre, one on the tip of the other, each with so many modes."""
+    """Return a chain of beams of half a metre, each with some modes."""
     flexible: Any = importlib.import_module("linkwork.flexible")
     builder = lw.ModelBuilder(f"{n} beams")
     on = "world"
@@ -156,8 +157,8 @@ HINGES: dict[str, list[Joint]] = {
 
 
 def beams() -> list[str]:
-    """A table by number of modes: beams, whose hinge and deformation are one node, two, or as many as
-    velocities.
+    """Return a table by number of modes: beams with hinge and deformation as one node, two, or one per
+    velocity.
     """
     lines = [
         "| hinge | modes | one node | hinge apart | all apart | saved |",

@@ -35,7 +35,7 @@ ALGORITHMS: dict[str, tuple[lw.ModelFunction, dict[str, Any]]] = {
 
 @cache
 def bodies(robot: str) -> list[Body]:
-    """The bodies, depth first: of a robot in a file here, of "chain20" (so many bodies) or of "tree21"."""
+    """Return the bodies, depth first: of a robot in a file here, of "chain20" (20 bodies) or of "tree21"."""
     if robot in ROBOTS:
         return ROBOTS[robot]["bodies"]
     if made := re.fullmatch(r"(chain|tree)(\d+)", robot):
@@ -46,13 +46,13 @@ def bodies(robot: str) -> list[Body]:
 
 
 def chain_parents(count: int) -> list[int]:
-    """One body after the other."""
+    """Return the parents of a chain."""
     return list(range(-1, count - 1))
 
 
 def tree_parents(count: int, parent: int = -1) -> list[int]:
-    """A balanced binary tree of 3, 9, 21, 45, 93, ... bodies: three in each branch (Constrained, Section
-    VIII-B).
+    """Return the parents of a balanced binary tree of 3, 9, 21, 45, 93, ... bodies, three in each branch
+    (Constrained, Section VIII-B).
     """
     branch = [parent, *range(parent + 1, parent + 3)]
     below, rest = divmod(count - 3, 2)
@@ -69,12 +69,12 @@ PARENTS: dict[str, Callable[[int], list[int]]] = {"chain": chain_parents, "tree"
 
 @cache
 def model(robot: str) -> lw.Model:
-    """The model of a robot, as `bodies` names it."""
+    """Return the model of a robot, as `bodies` names it."""
     return from_bodies(robot, bodies(robot))
 
 
 def from_bodies(name: str, bodies: list[Body], frames: dict[str, tuple[int, Pose]] | None = None) -> lw.Model:
-    """A model of bodies as `robots.json` lists them, with frames on some of them."""
+    """Return a model of bodies as listed in `robots.json`, with frames on some of them."""
     builder = lw.ModelBuilder(name)
     for i, body in enumerate(bodies):
         builder.add_body(
@@ -94,7 +94,7 @@ def from_bodies(name: str, bodies: list[Body], frames: dict[str, tuple[int, Pose
 
 
 def _rotation(R: np.ndarray) -> np.ndarray:
-    """The rotation nearest to one that was printed with twelve digits, (3, 3)."""
+    """Return the rotation nearest to one that was printed with twelve digits, (3, 3)."""
     if np.isin(R, (-1.0, 0.0, 1.0)).all():
         return R
     return snapped(
@@ -103,5 +103,5 @@ def _rotation(R: np.ndarray) -> np.ndarray:
 
 
 def programs(robot: str) -> dict[str, lw.Program]:
-    """The traced programs of a robot, by the names in tables."""
+    """Return the traced programs of a robot, by their names in tables."""
     return {name: fn.program(model(robot), **options) for name, (fn, options) in ALGORITHMS.items()}

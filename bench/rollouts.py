@@ -43,7 +43,9 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def measured(robot: str) -> str:
-    """A line of the table: steps a second of both, their quotient, and our step in forward dynamics."""
+    """Return a line of the table: steps per second of both, their quotient, and a step in units of forward
+    dynamics.
+    """
     model, peer = robots.model(robot), models.mujoco_model(robot)
     peer.opt.timestep, data = DT, mujoco.MjData(peer)
     states = models.states(robot, WORLDS)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def machine_line(command: str, quick: bool = False) -> str:
-    """Where a figure comes from: command, machine and date."""
+    """Return the origin of a figure: command, machine and date."""
     command = f"{command} (quick)" if quick else command
     return f"`{command}`, one core of {host().cpu}, {platform.system()}, Python {platform.python_version()}, {date.today()}."
 

@@ -28,7 +28,7 @@ KINDS: dict[str, Callable[[int], Model]] = {
 
 
 def table(turns: int, sizes: tuple[int, ...] = SIZES) -> str:
-    """Markdown: instructions and ns per body."""
+    """Return a Markdown table of instructions and ns per body."""
     calls = {}
     count = {}
     rows = {}

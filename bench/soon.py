@@ -36,7 +36,7 @@ def one(bodies: int) -> None:
 
 
 def in_new_process(bodies: int, cache: str) -> list[float]:
-    """The numbers that `one` prints in a fresh process."""
+    """Return the numbers that `one` prints in a fresh process."""
     env = {**os.environ, "LINKWORK_CACHE": cache}
     command = [sys.executable, __file__, "--bodies", str(bodies)]
     text = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
@@ -44,7 +44,7 @@ def in_new_process(bodies: int, cache: str) -> list[float]:
 
 
 def table(sizes: list[int]) -> str:
-    """The Markdown table of all sizes."""
+    """Return the Markdown table of all sizes."""
     imports = [
         float(
             subprocess.run([sys.executable, "-c", PROBE], check=True, capture_output=True, text=True).stdout

@@ -31,7 +31,9 @@ Times = dict[str, dict[str, dict[str, float]]]  # robot -> algorithm -> who -> n
 
 
 def kernel_times(names: list[str], turns: int) -> Times:
-    """ns per state: ours for one state, in a batch in float64 and float32, and each peer's, all in turns."""
+    """Return ns per state of linkwork for one state, in a batch in float64 and float32, and of each peer, in
+    turns.
+    """
     out: Times = {}
     for robot in names:
         servers = peer_servers(robot)
@@ -60,7 +62,7 @@ def kernel_times(names: list[str], turns: int) -> Times:
 
 
 def call_times(names: list[str], turns: int) -> Times:
-    """ns of one call from Python on one state: our function, our bound call, and each peer's binding."""
+    """Return ns of one call from Python on one state: function, bound call, and each peer's binding."""
     out: Times = {}
     for robot in names:
         model, (q, v, a, tau) = robots.model(robot), models.states(robot, 1)[0]
@@ -125,7 +127,7 @@ OURS = ("one state", "batch", "batch, float32")
 
 
 def call_table(times: Times) -> str:
-    """Markdown: ns of one call from Python."""
+    """Return a Markdown table of ns of one call from Python."""
     whos = list(next(iter(next(iter(times.values())).values())))
     lines = [row(["robot", "", *(f"{who}, ns" for who in whos)]), row(["---"] * (2 + len(whos)))]
     for robot, algorithms in times.items():
@@ -135,7 +137,9 @@ def call_table(times: Times) -> str:
 
 
 def picture(times: Times, note: str) -> str:
-    """An SVG of bars on a logarithmic scale: states a second on one core, for each robot and algorithm."""
+    """Return an SVG of bars on a logarithmic scale: states per second on one core, for each robot and
+    algorithm.
+    """
     names = ["inverse dynamics", "mass matrix", "forward dynamics"]
     peers = [who for who in next(iter(next(iter(times.values())).values())) if who not in OURS]
     shown = [*reversed(peers), "one state", "batch"]

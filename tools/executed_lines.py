@@ -59,7 +59,7 @@ class Recorder:
 
 
 def pytest_configure(config: Any) -> None:
-    """Begin to measure."""
+    """Start measuring."""
     if path := os.environ.get("LINKWORK_LINES"):
         config.pluginmanager.register(Recorder(Path(path)))
 

@@ -79,7 +79,7 @@ def run_tests(copy: Path, files: list[str], most: int = 3600, **environment: str
 
 
 def copied(folder: Path) -> Path:
-    """A copy of the working tree."""
+    """Return a copy of the working tree."""
     for name in COPIED:
         if (ROOT / name).is_dir():
             shutil.copytree(
@@ -91,7 +91,7 @@ def copied(folder: Path) -> Path:
 
 
 def chosen(count: int, seed: int, parts: list[str]) -> Iterator[Planted]:
-    """So many errors at random places of some parts of the source, in an order that follows from the seed."""
+    """Yield errors at random places of some parts of the source, in an order determined by the seed."""
     rng = random.Random(seed)
     sources = {}
     places = []
@@ -159,14 +159,14 @@ def write(path: Path, source: bytes) -> None:
 
 
 def shown(planted: Planted, source: bytes) -> str:
-    """The error as a difference of two texts."""
+    """Return the error as a difference of two texts."""
     before, after = (text.decode().splitlines() for text in (source, apply(source, planted.mutation)))
     lines = difflib.unified_diff(before, after, n=0, lineterm="")
     return "\n".join(f"    {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
 def arguments() -> argparse.Namespace:
-    """The arguments of the command."""
+    """Return the arguments of the command."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("count", type=int, nargs="?", default=100)
     parser.add_argument("--seed", type=int, default=0)

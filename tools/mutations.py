@@ -60,7 +60,7 @@ class _Places:
 
 
 def mutations(source: bytes) -> list[Mutation]:
-    """All errors that can be planted in a module; see `changes_meaning`."""
+    """Return all errors that can be planted in a module; see `changes_meaning`."""
     tree = ast.parse(source)
     places = _Places(source)
     found = []
@@ -72,7 +72,7 @@ def mutations(source: bytes) -> list[Mutation]:
 
 
 def changes_meaning(source: bytes, mutation: Mutation) -> bool:
-    """Whether an error leaves a module that Python reads, and that is another one for it."""
+    """Return whether a planted error leaves a valid module with a different meaning."""
     try:
         return ast.dump(ast.parse(apply(source, mutation))) != ast.dump(ast.parse(source))
     except SyntaxError:
@@ -80,12 +80,12 @@ def changes_meaning(source: bytes, mutation: Mutation) -> bool:
 
 
 def apply(source: bytes, mutation: Mutation) -> bytes:
-    """The source with an error planted."""
+    """Return the source with an error planted."""
     return source[: mutation.begin] + mutation.text.encode() + source[mutation.end :]
 
 
 def _reached(tree: ast.AST) -> Iterator[ast.AST]:
-    """Nodes whose change may change what is computed: no annotations, messages of errors, decorators or
+    """Yield nodes whose change may change results: no annotations, error messages, decorators or
     documentation.
     """
     for node in ast.iter_child_nodes(tree):
@@ -112,7 +112,7 @@ def _reached(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _changes(node: ast.AST, places: _Places) -> Iterator[tuple[str, str]]:
-    """Kinds of errors and the text that replaces a node."""
+    """Yield kinds of errors and the text that replaces a node."""
     match node:
         case ast.BinOp(left, op, right):
             a = places.text(left)

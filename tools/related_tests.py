@@ -46,8 +46,8 @@ class Suite:
                 self.lines[file][int(line) if same else MOVED].update(names)
 
     def related(self, file: str, line: int, seconds: float, files: int) -> list[str]:
-        """The tests and test files that may notice an error in a line, those that are likely to first: tests
-        of up to so many seconds, and so many files that were not measured.
+        """Return the tests and test files that may notice an error in a line, likely ones first, within
+        limits of time and number.
         """
         of_file = self.lines.get(file, {})
         of_line = of_file.get(line, set()) | of_file.get(MOVED, set())
@@ -78,8 +78,8 @@ class Names:
         }
 
     def ranked(self, file: str, line: int) -> list[str]:
-        """All test files, those first that share the rarest names with the definitions around a line, its
-        module and the modules that import it.
+        """Return all test files, those first that share the rarest names with the definitions around a line,
+        its module and its importers.
         """
         weights: dict[str, float] = defaultdict(float)
         for name in definitions(self.sources[file], line):
@@ -108,7 +108,7 @@ class Names:
 
 
 def split_name(path: Path) -> tuple[set[str], set[str]]:
-    """The words in the names of a file's folders, and in its own, in the singular."""
+    """Return the words in the names of a file's folders and in its own name, in the singular."""
     folders, stem = (
         {word.rstrip("s") for word in re.split("[/_]", text)} for text in (str(path.parent), path.stem)
     )
@@ -116,12 +116,12 @@ def split_name(path: Path) -> tuple[set[str], set[str]]:
 
 
 def words(text: str) -> set[str]:
-    """The names in a text."""
+    """Return the names in a text."""
     return set(re.findall(r"[A-Za-z_]\w+", text))
 
 
 def definitions(source: str, line: int | None = None) -> list[str]:
-    """The names of functions and classes that a module defines, or of those around a line."""
+    """Return the names of functions and classes that a module defines, or of those around a line."""
     return [
         node.name
         for node in ast.walk(ast.parse(source))
@@ -132,12 +132,12 @@ def definitions(source: str, line: int | None = None) -> list[str]:
 
 
 def node_of(path: Path) -> str:
-    """A test file as pytest names it."""
+    """Return a test file as pytest names it."""
     return path.relative_to(ROOT).as_posix()
 
 
 def record_of(path: Path) -> Path:
-    """Where it is kept what the tests of a file execute."""
+    """Return the file in which the lines executed by the tests of a file are kept."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     return (
         RECORDS

@@ -31,9 +31,7 @@ class Motion(NamedTuple):
 
 @lru_cache(maxsize=2)
 def motion(duration: float) -> Motion:
-    """The boom was bent, in two modes along y and two along z, and is let go; the satellite swings against
-    it.
-    """
+    """Return the motion of a boom that was bent in two modes along y and two along z and is released."""
     model = boom_satellite()
     q = model.neutral()
     v = np.zeros(model.nv)
@@ -47,9 +45,7 @@ def motion(duration: float) -> Motion:
 
 
 def natural_frequencies(model: Model) -> np.ndarray:
-    """Of a model at rest where it is neutral [Hz], in rising order, (nv,): from its mass matrix and how its
-    forces change.
-    """
+    """Return the natural frequencies of a model at rest in its neutral state [Hz], ascending, (nv,)."""
     q = model.neutral()
     h = 1e-5
     v = np.zeros(model.nv)
@@ -59,7 +55,7 @@ def natural_frequencies(model: Model) -> np.ndarray:
 
 
 def tip(duration: float, note: str) -> Figure:
-    """How the tip moves."""
+    """Return the figure of the motion of the tip."""
     found = motion(duration)
     seconds = found.t <= min(20.0, duration)
     lines = [
@@ -75,7 +71,7 @@ def tip(duration: float, note: str) -> Figure:
 
 
 def spectrum(duration: float, note: str) -> Figure:
-    """The spectrum of that motion, and the natural frequencies of satellite and boom."""
+    """Return the figure of the spectrum of that motion, with the natural frequencies of satellite and boom."""
     found = motion(duration)
     names = ("y", "z")
     window = np.hanning(len(found.t))

@@ -142,7 +142,7 @@ class Bench:
         )
 
     def operations(self, note: str) -> Figure:
-        """Fig. 1."""
+        """Return Fig. 1."""
         rows = [
             (s.case.name, s.case.model.nv, s.case.rows, method, cost.operations, *s.parts[method])
             for s in self.solved
@@ -165,14 +165,14 @@ class Bench:
         return Figure("fig01_operations", title, head, rows, page(title, panels, note), remarks)
 
     def times(self, note: str) -> Figure:
-        """Table II."""
+        """Return Table II."""
         algorithm = DYNAMICS[ITERATIONS]
         rows = [_compared(s.case, s.dynamics, s.theirs, algorithm, SOLVERS) for s in self.solved]
         title = f"Constrained dynamics with {ITERATIONS} proximal iterations, times (Constrained Table II)"
         return self._table("table2_times", title, tuple(METHODS), SOLVERS, rows, note)
 
     def damped_operations(self, note: str) -> Figure:
-        """Fig. 5."""
+        """Return Fig. 5."""
         rows: list[tuple[Any, ...]] = [
             (s.case.name, s.case.model.nv, s.case.rows, *(s.inverse[m].operations for m in INVERTED))
             for s in self.solved
@@ -190,7 +190,7 @@ class Bench:
         return Figure("fig05_damped_operations", title, head, rows, page(title, panels, note), (IN_TWO,))
 
     def damped_times(self, note: str) -> Figure:
-        """Table III."""
+        """Return Table III."""
         rows = [_compared(s.case, s.inverse, s.theirs, DAMPED, INVERSES) for s in self.solved]
         title = "Damped inverse of the Delassus matrix, times (Constrained Table III)"
         return self._table("table3_damped_times", title, INVERTED, INVERSES, rows, note, IN_TWO)
@@ -205,7 +205,7 @@ class Bench:
         note: str,
         remark: str = "",
     ) -> Figure:
-        """A table of times, with the best ones as bars."""
+        """Return a table of times, with the best ones as bars."""
         panels: list[Panel | Bars] = []
         for robot in self._robots():
             own = {
@@ -231,7 +231,7 @@ class Bench:
         return list(dict.fromkeys(_robot(s.case.name) for s in self.solved))
 
     def scaling(self, note: str) -> Figure:
-        """Fig. 3."""
+        """Return Fig. 3."""
         rows: list[tuple[Any, ...]] = []
         for kind, sizes in (("chain", self.sizes.chains), ("tree", self.sizes.trees)):
             small = {
@@ -312,7 +312,7 @@ class Bench:
                 yield f"caba, {kind}, {_iterations(iterations)}: {slope:.1f} operations per link, R² = {square:.6f}{spread}"
 
     def _in_rows(self) -> str:
-        """How operations grow with the number of points that are held in one chain."""
+        """Return the growth of operations with the number of constrained points of a chain."""
         links = max(self.sizes.points)
         model = SHIPPED.case(f"chain{links}").model
         counts = []
@@ -324,8 +324,8 @@ class Bench:
         return f"caba, chain of {links} held at points: {slope:.1f} operations for each row more, R² = {square:.6f}"
 
     def convergence(self, note: str) -> Figure:
-        """Fig. 4. Velocities are such as the constraints allow: else redundant rows would contradict each
-        other.
+        """Return Fig. 4; velocities satisfy the constraints, since redundant rows would contradict each other
+        otherwise.
         """
         case = self.sets.case(self.sets.redundant)
         rng = np.random.default_rng(4)
@@ -368,13 +368,13 @@ class Bench:
 
 
 def options(constraints: tuple[Constraint, ...], method: str, iterations: int) -> dict[str, Any]:
-    """Options of constrained dynamics with a fixed number of iterations."""
+    """Return options of constrained dynamics with a fixed number of iterations."""
     fixed = {"compliance": MU, "tolerance": None}
     return {"constraints": constraints, "method": method, "iterations": iterations, **fixed}
 
 
 def parts(case: Case, method: str, whole: int) -> tuple[int, ...]:
-    """The operations of PARTS: what two forces share is what no force is needed for."""
+    """Return the operations of PARTS; operations shared by two forces are those needed without forces."""
     bare = "articulated_body" if method in SWEPT else "mass_matrix"
     once = operations(constrained_dynamics, case.model, **options(case.constraints, method, 1))
     shared = 2 * once - operations(under_two_forces, case.model, constraints=case.constraints, by=method)
@@ -387,7 +387,7 @@ def parts(case: Case, method: str, whole: int) -> tuple[int, ...]:
 def under_two_forces(
     model: Model, q: Any, v: Any, tau: Any, other: Any, *, constraints: Any, by: str
 ) -> tuple[Any, ...]:
-    """Constrained dynamics, one iteration, or forward dynamics under two joint forces."""
+    """Return constrained dynamics with one iteration, or forward dynamics under two joint forces."""
     if not constraints:
         return tuple(forward_dynamics(model, q, v, x, method=by) for x in (tau, other))
     fixed = {"method": by, "iterations": 1, "tolerance": None, "compliance": MU}
@@ -399,8 +399,8 @@ def under_two_forces(
 
 @model_function(q="nq", v="nv", tau="nv")
 def residuals(model: Model, q: Any, v: Any, tau: Any, *, constraints: Any, by: str, steps: int) -> Any:
-    """The largest constraint residual [rad/s² or m/s²] after 1, 2, ... iterations, (..., steps), by the
-    accelerations.
+    """Return the largest constraint residual [rad/s² or m/s²] after 1, 2, ... iterations, (..., steps), by
+    the accelerations.
     """
     held = ConstraintRows(nodes_for(model, constraints, q, v), constraints)
     J = held.jacobian()
@@ -414,9 +414,7 @@ def residuals(model: Model, q: Any, v: Any, tau: Any, *, constraints: Any, by: s
 def _compared(
     case: Case, ours: dict[str, Cost], theirs: dict[str, float], algorithm: str, solvers: tuple[str, ...]
 ) -> tuple[Any, ...]:
-    """A row: the best times of one state, in a batch, and of Pinocchio, how many times as fast that is, and
-    all times.
-    """
+    """Return a row: the best times of one state, in a batch, and of Pinocchio, the speedups, and all times."""
     ns = {s: theirs[f"{algorithm}/{s}"] for s in solvers if f"{algorithm}/{s}" in theirs}
     whole = [cost for method, cost in ours.items() if method != AT_BASE]
     best = [
@@ -439,15 +437,15 @@ def _iterations(n: int) -> str:
 
 
 def _robot(name: str) -> str:
-    """The robot in the name of a set."""
+    """Return the robot in the name of a set."""
     return name.partition(" ")[0]
 
 
 def _rest(name: str) -> str:
-    """The name of a set without its robot."""
+    """Return the name of a set without its robot."""
     return name.partition(" ")[2] or name
 
 
 def _higher(x: np.ndarray, percent: float) -> str:
-    """A percentile, rounded up to a value that is there."""
+    """Return a percentile, rounded up to an existing value."""
     return f"{np.percentile(x, percent, method='higher'):g}"

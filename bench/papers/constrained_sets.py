@@ -49,7 +49,7 @@ class Peer(Protocol):
         """Time all of them."""
 
     def close(self) -> None:
-        """End what runs."""
+        """End the running peer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ def sets() -> Sets:
 
 
 def _sized(name: str) -> tuple[str, int] | None:
-    """The kind, "chain" or "tree", and the number of bodies."""
+    """Return the kind, "chain" or "tree", and the number of bodies."""
     found = re.fullmatch(r"(chain|tree)(\d+)", name)
     return (found[1], int(found[2])) if found else None
 
@@ -172,4 +172,4 @@ class InPython:
                 self.variants[name] = min(self.variants.get(name, np.inf), taken)
 
     def close(self) -> None:
-        """Nothing runs."""
+        """Do nothing, since no peer runs."""

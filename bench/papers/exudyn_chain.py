@@ -31,7 +31,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 
 def link(modes: int) -> tuple[FlexibleBody, dict[str, Any]]:
-    """A link of lumped masses that bends in powers of x along y and z in turn, and its nodal data."""
+    """Return a link of lumped masses that bends in powers of x along y and z in turn, and its nodal data."""
     points = []
     masses = []
     for i, x in enumerate(np.linspace(0.0, LENGTH, STATIONS)):
@@ -68,12 +68,12 @@ def link(modes: int) -> tuple[FlexibleBody, dict[str, Any]]:
 
 
 def axis(k: int) -> tuple[float, float, float]:
-    """About which hinge k turns."""
+    """Return the axis of hinge k."""
     return (0.0, 1.0, 0.0) if k % 2 else (0.0, 0.0, 1.0)
 
 
 def chain(bodies: int, modes: int) -> Model:
-    """The chain in linkwork."""
+    """Return the chain in linkwork."""
     body, _ = link(modes)
     builder = ModelBuilder("chain", gravity=GRAVITY)
     for k in range(bodies):
@@ -119,7 +119,7 @@ class ExudynChain:
         return float(self._evaluation)
 
     def accelerations(self) -> float:
-        """The best time of one evaluation, and of the solution that follows [s].
+        """Return the best times of one evaluation and of the following solution [s].
 
         The latter is what Exudyn's own timers say of steps. Its fast module has none, and no process can load
         both modules, so that another one measures it.
@@ -142,17 +142,17 @@ class ExudynChain:
 
 
 def missing() -> list[str]:
-    """What is not installed of the packages that the chain in Exudyn needs."""
+    """Return the missing packages of those that the chain in Exudyn needs."""
     return [name for name in ("exudyn", "scipy") if find_spec(name) is None]
 
 
 def exudyn_chain(bodies: int, modes: int) -> ExudynChain | None:
-    """The chain in Exudyn; None where something for it is `missing`."""
+    """Return the chain in Exudyn, or None if a package is `missing`."""
     return None if missing() else ExudynChain(bodies, modes)
 
 
 def _imported(*, fast: bool) -> Any:
-    """Exudyn, which says on import what module it takes; once imported, it stays as it is."""
+    """Return the module Exudyn, with or without its checks as selected at its first import."""
     if fast and "exudyn" not in sys.modules:
         sys.exudynFast = True  # type: ignore[attr-defined]
     with redirect_stdout(StringIO()):
@@ -162,14 +162,14 @@ def _imported(*, fast: bool) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without Exudyn's warnings."""
+    """Suppress Exudyn's warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def moving_state(bodies: int, modes: int) -> tuple[np.ndarray, np.ndarray]:
-    """q and v of the chain with all hinges turned, and hinges and modes in motion; nothing is deformed.
+    """Return q and v of the chain with all hinges rotated, hinges and modes moving, and nothing deformed.
 
     Where rotations of a deformed tip follow one another, Exudyn's markers have terms of first order in the
     deformation that are not the rate of any rotation, so that states are compared where these vanish.
@@ -187,8 +187,8 @@ def _settings(exu: Any) -> Any:
 
 
 def _solution(bodies: int, modes: int, steps: int = 20, turns: int = 5) -> float:
-    """Seconds of one sparse factorisation, whose pattern is known, and one solution: the best of some turns
-    of steps.
+    """Return the time of one sparse factorization with known pattern and one solution [s], the best of
+    several turns.
     """
     exu = _imported(fast=False)
     best = np.inf

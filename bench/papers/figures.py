@@ -45,7 +45,7 @@ def show(folder: Path, figures: Iterable[Callable[[str], Figure]]) -> int:
 
 
 def write(folder: Path, figure: Figure, note: str) -> None:
-    """A figure as CSV, with what it was measured on as its last line, and as SVG."""
+    """Write a figure as CSV, with the machine in its last line, and as SVG."""
     with (folder / f"{figure.name}.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
         out.writerow(_distinct(figure.head))
@@ -60,7 +60,7 @@ def write(folder: Path, figure: Figure, note: str) -> None:
 
 
 def text_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table for the terminal; long titles stand on several lines."""
+    """Return a table for the terminal; long titles take several lines."""
     body = [[_cell(cell) for cell in row] for row in rows]
     titles = [_broken(title) for title in head]
     tall = max(map(len, titles))
@@ -92,7 +92,7 @@ def _broken(title: str, most: int = 14) -> list[str]:
 
 
 def _distinct(head: Sequence[str]) -> list[str]:
-    """Titles of which each is there once: those that only continue the one before take its beginning."""
+    """Return unique titles; one that only continues the title before it takes its beginning."""
     found: list[str] = []
     start = ""
     for title in head:
@@ -104,6 +104,6 @@ def _distinct(head: Sequence[str]) -> list[str]:
 def columns(
     rows: Iterable[Sequence[Any]], wanted: tuple[int, int], which: Callable[[Any], bool]
 ) -> tuple[list[Any], list[Any]]:
-    """Two columns of the rows that are meant and have both."""
+    """Return two columns of the selected rows that have both."""
     chosen = [row for row in rows if which(row) and all(row[k] is not None for k in wanted)]
     return [row[wanted[0]] for row in chosen], [row[wanted[1]] for row in chosen]

@@ -33,8 +33,8 @@ QUICK = Sizes(((2, 2), (5, 2)), 1, duration=2.0)
 
 
 def chains(sizes: Sizes, note: str) -> Figure:
-    """Forward dynamics of chains: ns of one state and in batches, and what Exudyn takes to evaluate the same
-    system once.
+    """Return the figure of forward dynamics of chains: ns of one state and in batches, and of one evaluation
+    by Exudyn.
     """
     rows: list[tuple[Any, ...]] = []
     peer: ExudynChain | None = None
@@ -70,9 +70,7 @@ def chains(sizes: Sizes, note: str) -> Figure:
 
 
 def gap(peer: ExudynChain, bodies: int, modes: int) -> float:
-    """The largest difference of modal accelerations between Exudyn and linkwork in one state, relative to the
-    largest.
-    """
+    """Return the largest relative difference of modal accelerations between Exudyn and linkwork in one state."""
     model, (q, v) = chain(bodies, modes), moving_state(bodies, modes)
     ours = forward_dynamics(model, q, v, np.zeros(model.nv)).reshape(bodies, 1 + modes)[:, 1:]
     return float(np.abs(peer.modal_accelerations - ours).max() / np.abs(ours).max())

@@ -21,7 +21,7 @@ from linkwork.spatial import Factor
 
 
 def constraints(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """K, (equations, nv_spanning), and k, (equations,), of all loops, without equations that say the same."""
+    """Return K, (equations, nv_spanning), and k, (equations,), of the independent equations of all loops."""
     size = model.nv_spanning
     K = [np.zeros((0, size))]
     k = [np.zeros(0)]
@@ -35,7 +35,9 @@ def constraints(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
 
 @model_function(q="nq", v="nv_spanning", tau="nv_spanning")
 def forward_dynamics_kkt(model: Model, q: Any, v: Any, tau: Any) -> Any:
-    """The accelerations of all joints of the tree, (..., nv_spanning), from their velocities and forces."""
+    """Return the accelerations of all joints of the tree, (..., nv_spanning), from their velocities and
+    forces.
+    """
     nodes = tree(model.spanning_tree(), q, v)
     M = Factor(mass_matrix(nodes))
     K, k = constraints(model, q, v)
@@ -56,7 +58,7 @@ def forward_dynamics_kkt(model: Model, q: Any, v: Any, tau: Any) -> Any:
 
 
 def _half(M: Factor, b: np.ndarray) -> np.ndarray:
-    """L⁻ᵀ b, for b of shape (n,) or (n, m)."""
+    """Return L⁻ᵀ b, for b of shape (n,) or (n, m)."""
     x = np.array(b, dtype=object)
     for k in reversed(range(len(x))):
         for i, factor in M.rows[k]:

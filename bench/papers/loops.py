@@ -109,7 +109,7 @@ def run(folder: Path, *, quick: bool = False, sizes: Sizes | None = None) -> int
 
 
 def depth(sizes: Sizes, note: str) -> Figure:
-    """Operations of forward dynamics against depth, for branches and kinds of mechanism."""
+    """Return operations of forward dynamics against depth, for branches and kinds of mechanism."""
     rows: list[tuple[Any, ...]] = []
     for kind, make in MECHANISMS.items():
         for branches in sizes.branches:
@@ -171,7 +171,7 @@ def depth(sizes: Sizes, note: str) -> Figure:
 
 
 def linear_fit(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """Slope and height of the straight line nearest to points, and R²: 1 where all are on it."""
+    """Return slope and intercept of the least-squares line, and R²."""
     slope, start = np.polyfit(x, y, 1)
     left = np.asarray(y) - (slope * np.asarray(x) + start)
     spread = np.asarray(y) - np.mean(y)
@@ -182,7 +182,7 @@ def linear_fit(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, fl
 
 
 def locality(sizes: Sizes, note: str) -> Figure:
-    """Operations of forward dynamics against the size of a loop in two chains."""
+    """Return operations of forward dynamics against the size of a loop in two chains."""
     rows: list[tuple[Any, ...]] = []
     for kind, make in LOOPS.items():
         for tree in sizes.trees:
@@ -251,7 +251,7 @@ def constrained(
     iterations: int = loading.COUNTED_ITERATIONS,
     **options: Any,
 ) -> Cost:
-    """The cost of forward dynamics with constrained loops, with so many proximal iterations."""
+    """Return the cost of forward dynamics with constrained loops, with a number of proximal iterations."""
     fixed = {"constraints": (), "iterations": iterations, "tolerance": None, **options}
     return cost(constrained_dynamics, model, turns=turns, max_operations=max_operations, **fixed)
 
@@ -269,9 +269,7 @@ def _crossing(kind: str, tree: int, rows: list[tuple[Any, ...]]) -> str:
 
 
 def standing(model: Model, soles: Mapping[str, Sequence[float]], kind: Joint) -> Model:
-    """A robot whose soles, at points of links [m], are fixed where they are in some configuration near the
-    neutral one.
-    """
+    """Return a robot with soles, at points of links [m], fixed in a configuration near the neutral one."""
     away = np.random.default_rng(3).uniform(-0.3, 0.3, model.nv)
     poses = forward_kinematics(model, integrate(model, model.neutral(), away))
     loops = []
@@ -285,7 +283,7 @@ def standing(model: Model, soles: Mapping[str, Sequence[float]], kind: Joint) ->
 
 
 def holding(links: int) -> Model:
-    """Two arms of so many geared links on the ground, the last link of one fixed to that of the other."""
+    """Return two arms of geared links on the ground, the last link of one fixed to that of the other."""
     arms = robots.link_rotor_chain(links, branches=2)
     tips = [arms.body(f"link_{branch}_{links - 1}").index for branch in (0, 1)]
     T0, T1 = (Pose(T[:3, :3], T[:3, 3]) for T in forward_kinematics(arms, arms.neutral())[tips])
@@ -309,7 +307,7 @@ BOTH: dict[str, Callable[[], Model]] = {
 
 
 def both_kinds(sizes: Sizes, note: str) -> Figure:
-    """Mechanisms with local loops and with far-reaching ones: all embedded, all constrained, and local ones
+    """Return operations of mechanisms with local and long loops: all embedded, all constrained, local ones
     embedded.
     """
     rows: list[tuple[Any, ...]] = []
@@ -338,7 +336,7 @@ def both_kinds(sizes: Sizes, note: str) -> Figure:
 
 
 def exactness(sizes: Sizes, note: str) -> Figure:
-    """What exact rotors and differentials cost against robots without them."""
+    """Return the cost of exact rotors and differentials relative to robots without them."""
     rows: list[tuple[Any, ...]] = []
     for name in sizes.robots:
         make, paper = ROBOTS[name]
@@ -380,7 +378,7 @@ def exactness(sizes: Sizes, note: str) -> Figure:
 
 
 def leg_motion(step: float) -> dict[str, np.ndarray]:
-    """Five seconds in which every joint follows 0.5 sin(2π 1.5 t) [rad]."""
+    """Return a motion of five seconds in which every joint follows 0.5 sin(2π 1.5 t) [rad]."""
     t = np.arange(0.0, 5.0, step)
     w = 2.0 * np.pi * 1.5
     s, c = (np.repeat(0.5 * f(w * t)[:, None], 5, axis=1) for f in (np.sin, np.cos))
@@ -388,7 +386,7 @@ def leg_motion(step: float) -> dict[str, np.ndarray]:
 
 
 def torques(sizes: Sizes, note: str) -> Figure:
-    """Torques of the MIT Humanoid's leg in a swing, by models with and without rotors."""
+    """Return torques of the MIT Humanoid's leg in a swing, by models with and without rotors."""
     found = compare_approximations(robots.mit_humanoid_leg(), leg_motion(sizes.step))
     rows = []
     for way, words in APPROXIMATIONS.items():
@@ -412,7 +410,7 @@ def torques(sizes: Sizes, note: str) -> Figure:
 
 
 def _profiles(found: Comparison, names: Sequence[str]) -> list[Panel]:
-    """Torques, and errors of them, over one and a half swings."""
+    """Return the picture of torques and their errors over one and a half swings."""
     shown = found.t <= 1.0
     some = slice(None, None, max(1, int(np.count_nonzero(shown) // 200)))
     t = found.t[shown][some]

@@ -27,7 +27,7 @@ SETTINGS = (1e-10, 1e-6, 10)  # accuracy, damping and most iterations of its pro
 
 
 def pinocchio_times(model: Model, turns: int) -> dict[str, float]:
-    """ns of forward dynamics of one state, for each way that can do it right; empty where there is none.
+    """Return ns of forward dynamics of one state for each correct method of Pinocchio.
 
     "aba" for trees; "constraintDynamics" and "lcaba" where all loops are hinges, which become points that
     coincide; else "forwardDynamics" with the constraints' Jacobian and drift, whose making is not timed.
@@ -57,7 +57,7 @@ def pinocchio_times(model: Model, turns: int) -> dict[str, float]:
 
 
 def _exact(model: Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Velocities and accelerations of all joints in a state, computed by Python: compiling would take longer."""
+    """Return velocities and accelerations of all joints in a state, computed in Python to avoid compilation."""
     nodes = tree(model, q, v)
     return spanning_velocity(nodes).astype(float), spanning_acceleration(
         nodes, articulated_body(nodes, tau)
@@ -88,7 +88,9 @@ def _calls(
 
 
 def proximal_solvers(pin: Any, model: Any, rigid: Any, settings: Any) -> dict[str, Callable[..., Any]]:
-    """Calls (q, v, tau) of its proximal methods under rigid constraints, by name, each with data of its own."""
+    """Return calls (q, v, tau) of Pinocchio's proximal methods under rigid constraints, by name, each with
+    its own data.
+    """
     held = [pin.StdVec_RigidConstraintData() for _ in range(2)]
     for own in held:
         own.extend([constraint.createData() for constraint in rigid])
@@ -117,7 +119,7 @@ def _independent(model: Model) -> list[int]:
 
 
 def _best(call: Callable[..., Any], rows: list[Any], turns: int) -> float:
-    """ns of a call, the best of many walks over all states."""
+    """Return ns of a call, the best of many passes over all states."""
     best = float("inf")
     for _ in range(4 * turns):
         start = time.perf_counter()

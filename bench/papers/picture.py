@@ -57,7 +57,7 @@ class Bars:
 
 
 def page(title: str, panels: Sequence[Panel | Bars], note: str, *, columns: int = 4) -> str:
-    """The whole picture, with the names of all lines as legend."""
+    """Return the picture, with the names of all lines as legend."""
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     width = max(40 + columns * (WIDTH + GAP), 860)
@@ -84,7 +84,7 @@ def page(title: str, panels: Sequence[Panel | Bars], note: str, *, columns: int 
 
 
 def _legend(panels: Sequence[Panel | Bars], width: float) -> list[str]:
-    """The names of all lines and bars, in as many rows as they need."""
+    """Return the names of all lines and bars, in as many rows as needed."""
     known: dict[str, tuple[int, bool]] = {}
     for panel in panels:
         if isinstance(panel, Bars):
@@ -107,7 +107,7 @@ def _legend(panels: Sequence[Panel | Bars], width: float) -> list[str]:
 
 
 def _scale(values: list[float], log: bool, size: float) -> tuple[Callable[[float], float], list[float]]:
-    """From a value to a place along an axis of some length, and the values to write there."""
+    """Return the map from a value to a position along an axis of some length, and the ticks."""
     if log:
         low, high = np.floor(np.log10(min(values))), np.ceil(np.log10(max(values)) - 1e-9)
         high = max(high, low + 1)

@@ -21,7 +21,7 @@ from speed import row
 
 
 def table(robots: list[str], turns: int, best: bool, variants: bool) -> str:
-    """Markdown: ns per state, best / median from C and C++, best from Python, by robot and algorithm."""
+    """Return Markdown: ns per state, best / median from C and C++, best from Python, by robot and algorithm."""
     lines: list[str] = []
     details: list[str] = []
     for robot in robots:
@@ -51,7 +51,7 @@ def table(robots: list[str], turns: int, best: bool, variants: bool) -> str:
 
 
 def check(robots: list[str], best: bool) -> str:
-    """How far all results are from this project's own, relative to the largest entry."""
+    """Return the differences of all results from linkwork's, relative to the largest entry."""
     lines = []
     for robot in robots:
         state = models.states(robot, 1)[0]

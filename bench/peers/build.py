@@ -34,7 +34,7 @@ def say(text: str) -> None:
 
 
 def compiler(variable: str, names: tuple[str, ...]) -> str | None:
-    """The compiler named by an environment variable, or the first of some that is there."""
+    """Return the compiler named by an environment variable, or the first installed one."""
     found = next(
         (path for name in (os.environ.get(variable), *names) if name and (path := shutil.which(name))), None
     )
@@ -44,7 +44,7 @@ def compiler(variable: str, names: tuple[str, ...]) -> str | None:
 
 
 def version(wheel: str) -> str | None:
-    """The version of an installed wheel."""
+    """Return the version of an installed wheel."""
     try:
         return importlib.metadata.version(wheel)
     except importlib.metadata.PackageNotFoundError:
@@ -53,7 +53,7 @@ def version(wheel: str) -> str | None:
 
 
 def prefix() -> Path | None:
-    """Where Pinocchio's headers and libraries are."""
+    """Return the folder of Pinocchio's headers and libraries."""
     spec = importlib.util.find_spec("pinocchio")
     if spec is None or spec.origin is None:
         return None
@@ -61,7 +61,9 @@ def prefix() -> Path | None:
 
 
 def eigen(pinocchio: Path) -> Path | None:
-    """Eigen's headers: beside Pinocchio's, else fetched once from the package index, else the system's."""
+    """Return the folder of Eigen's headers: beside Pinocchio's, fetched once from the package index, or the
+    system's.
+    """
     kept = KEPT / EIGEN.replace("==", "-")
     inside = Path("cmeel.prefix") / "include" / "eigen3"
     if (pinocchio / "include" / "eigen3" / "Eigen").is_dir():
@@ -95,7 +97,7 @@ def eigen(pinocchio: Path) -> Path | None:
 
 
 def compiled(source: Path, command: list[str], link: list[str], facts: list[str]) -> Path | None:
-    """The binary of a source, compiled where it is not kept already; `facts` are versions that it depends on."""
+    """Return the binary of a source, compiled unless cached; `facts` are versions that it depends on."""
     about = subprocess.run([command[0], "--version"], capture_output=True, text=True).stdout
     key = hashlib.sha256(
         "\0".join([source.read_text(), *command, *link, *facts, about]).encode()
@@ -118,7 +120,7 @@ def compiled(source: Path, command: list[str], link: list[str], facts: list[str]
 
 
 def host() -> str:
-    """The processor that `-march=native` stands for."""
+    """Return the processor that `-march=native` stands for."""
     try:
         import llvmlite.binding as llvm
 
@@ -128,8 +130,7 @@ def host() -> str:
 
 
 def pinocchio(best: bool = False, source: str = "pinocchio_times") -> Path | None:
-    """A program that times Pinocchio: linked to the shipped library, or with all code inlined for this
-    processor.
+    """Return a program that times Pinocchio: linked to the shipped library, or inlined for this processor.
 
     The shipped library is built for any x86-64, with Eigen's alignment of 16 bytes: `-march=native` would lay
     out the caller's structures for wider vectors, which ends in a crash, so it is not given there. The other
@@ -162,7 +163,7 @@ def pinocchio(best: bool = False, source: str = "pinocchio_times") -> Path | Non
 
 
 def mujoco() -> Path | None:
-    """The program that times MuJoCo, linked to the shipped library."""
+    """Return the program that times MuJoCo, linked to the shipped library."""
     cc = compiler("CC", ("cc", "gcc", "clang"))
     number = version("mujoco")
     spec = importlib.util.find_spec("mujoco")

@@ -63,15 +63,13 @@ Results = dict[str, np.ndarray]
 
 
 def solvers(constraints: ConstraintSet, states: list[models.State] | None = None) -> Server | PythonSolvers:
-    """Pinocchio's solvers in C++, or through Python where that cannot be built, on states of ours (else 64
-    random ones).
-    """
+    """Return Pinocchio's solvers in C++, or in Python if that cannot be built, on given or 64 random states."""
     binary = build.pinocchio(best=True, source="pinocchio_constrained")
     return PythonSolvers(constraints, states) if binary is None else Server(constraints, binary, states)
 
 
 def to_ours(constraints: ConstraintSet, state: models.State, results: dict[str, Any]) -> Results:
-    """Pinocchio's results on a state of ours in our conventions."""
+    """Return Pinocchio's results on a state of linkwork in linkwork's conventions."""
     T = models.turn(constraints.robot, state[0], "pinocchio")
     rows = []
     start = 0
@@ -90,7 +88,7 @@ def to_ours(constraints: ConstraintSet, state: models.State, results: dict[str, 
 
 
 def constraints_text(constraints: Sequence[Constraint]) -> str:
-    """The constraints as the C++ programs read them."""
+    """Return the constraints as the C++ programs read them."""
     lines = [str(len(constraints))]
     for c in constraints:
         place, to_place = (models.numbers([*np.ravel(x.R), *x.p]) for x in (c.place, c.to_place))
@@ -113,15 +111,15 @@ class Server(Programs):
         super().__init__(f"Pinocchio, C++ on {robot}", {"inlined": binary}, files)
 
     def turn(self, walks: int = WALKS, mu: float = MU) -> dict[str, float]:
-        """The best ns per state of each algorithm in so many walks over all states, after one to warm up."""
+        """Return the best ns per state of each algorithm in several passes over all states, after a warm-up."""
         out = self.timed(f"matrices {walks} {mu}")
         for after, (tolerance, iterations) in ENDS.items():
             out |= self.timed(f"dynamics {walks} {mu} {tolerance} {iterations}", after)
         return out
 
     def results(self, state: int = 0, mu: float = MU, tolerance: float = 0.0, iterations: int = 3) -> Results:
-        """All solvers' results on one of the states. Forces are whole only where the number of iterations
-        ended them.
+        """Return all solvers' results on one state; forces are complete only if iterations ended by their
+        number.
         """
         answer = self.ask("inlined", f"check {state} {mu} {tolerance} {iterations}")
         return to_ours(self.constraints, self.states[state], answer)
@@ -137,7 +135,7 @@ class PythonSolvers(Times):
         self._theirs = [models.to_peer(constraints.robot, s, "pinocchio") for s in self.states]
 
     def _calls(self, mu: float, tolerance: float, iterations: int) -> dict[str, python_times.Call]:
-        """Fresh data for each solver, and its call."""
+        """Return fresh data for each solver, and its call."""
         import pinocchio as pin
 
         model, rigid = _rigid(self.constraints)
@@ -174,7 +172,7 @@ class PythonSolvers(Times):
         return calls
 
     def turn(self, walks: int = WALKS, mu: float = MU) -> dict[str, float]:
-        """The best ns per state of each algorithm in so many walks over all states, after one to warm up."""
+        """Return the best ns per state of each algorithm in several passes over all states, after a warm-up."""
         turn: dict[str, float] = {}
         for after, (tolerance, iterations) in ENDS.items():
             for name, call in self._calls(mu, tolerance, iterations).items():
@@ -190,7 +188,7 @@ class PythonSolvers(Times):
         return turn
 
     def results(self, state: int = 0, mu: float = MU, tolerance: float = 0.0, iterations: int = 3) -> Results:
-        """All solvers' results on one of the states."""
+        """Return all solvers' results on one of the states."""
         out = {}
         for name, call in self._calls(mu, tolerance, iterations).items():
             kind, variant = name.split("/")
@@ -200,7 +198,7 @@ class PythonSolvers(Times):
         return to_ours(self.constraints, self.states[state], out)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing, since no process runs."""
 
     def __enter__(self) -> Self:
         return self
@@ -210,7 +208,7 @@ class PythonSolvers(Times):
 
 
 def _rigid(constraints: ConstraintSet) -> tuple[Any, Any]:
-    """Pinocchio's model and constraints in Python."""
+    """Return Pinocchio's model and constraints in Python."""
     import pinocchio as pin
 
     model = models.pinocchio_model(constraints.robot)
@@ -229,9 +227,7 @@ def _rigid(constraints: ConstraintSet) -> tuple[Any, Any]:
 
 
 def dense(constraints: ConstraintSet, state: models.State, mu: float = MU, iterations: int = 3) -> Results:
-    """The same by dense matrices: M, h and the Jacobians from Pinocchio, everything else as it stands at the
-    top.
-    """
+    """Return the results by dense matrices, with M, h and the Jacobians from Pinocchio."""
     import pinocchio as pin
 
     model, rigid = _rigid(constraints)
@@ -274,9 +270,7 @@ def dense(constraints: ConstraintSet, state: models.State, mu: float = MU, itera
 
 
 def _frame(model: Any, data: Any, joint: int, place: Any) -> tuple[np.ndarray, Any, Any, Any]:
-    """Jacobian in the world's frame, pose, spatial velocity and acceleration without that of q (in the
-    world's frame).
-    """
+    """Return Jacobian, pose, spatial velocity and acceleration without that of q, in the world's frame."""
     import pinocchio as pin
 
     if joint == 0:
@@ -287,7 +281,7 @@ def _frame(model: Any, data: Any, joint: int, place: Any) -> tuple[np.ndarray, A
 
 
 def _point(J: np.ndarray, X: Any, v: Any, a: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobian and classical acceleration of a frame's origin, in the world's axes."""
+    """Return Jacobian and classical acceleration of a frame's origin, in the world's axes."""
     p = X.translation
     lever = np.cross(J[3:].T, p).T  # ω × p, column by column
     velocity = v.linear + np.cross(v.angular, p)
@@ -295,7 +289,7 @@ def _point(J: np.ndarray, X: Any, v: Any, a: Any) -> tuple[np.ndarray, np.ndarra
 
 
 def differences(peer: Server | PythonSolvers, state: int = 0, iterations: int = 3) -> dict[str, float]:
-    """How far each solver's results are from the dense ones, relative to the largest entry."""
+    """Return the differences of each solver's results from the dense ones, relative to the largest entry."""
     expected = dense(peer.constraints, peer.states[state], iterations=iterations)
     out = {}
     for name, x in peer.results(state, iterations=iterations).items():
@@ -315,7 +309,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def table(names: list[str], turns: int) -> str:
-    """Markdown: best ns per state of each solver, by set of constraints."""
+    """Return Markdown: best ns per state of each solver, by set of constraints."""
     lines: list[str] = []
     times: dict[str, dict[str, float]] = {}
     for name in names:
@@ -336,9 +330,7 @@ def table(names: list[str], turns: int) -> str:
 
 
 def check(names: list[str]) -> str:
-    """How far each solver is from dense matrices on ten states, relative to the largest entry: the worst by
-    set.
-    """
+    """Return the largest relative error of each solver on ten states, by set."""
     lines = []
     for name in names:
         with solvers(SETS[name]) as peer:

@@ -46,11 +46,13 @@ class Server(Programs):
         super().__init__(f"Pinocchio's derivatives on {robot}", there, files)
 
     def turn(self, walks: int = WALKS) -> dict[str, float]:
-        """The best ns per state of each algorithm in so many walks over all states, after one to warm up."""
+        """Return the best ns per state of each algorithm in several passes over all states, after a warm-up."""
         return self.timed(f"go {walks}")
 
     def matrices(self, made: str = "shipped") -> dict[str, list[np.ndarray]]:
-        """By algorithm, the derivatives of the first state by q, v (and tau), in our conventions."""
+        """Return the derivatives of the first state by q, v (and tau), by algorithm, in linkwork's
+        conventions.
+        """
         T = models.turn(self.robot, self.states[0][0], "pinocchio")
         out: dict[str, list[np.ndarray]] = {}
         for name, values in self.ask(made, "check").items():

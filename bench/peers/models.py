@@ -27,19 +27,19 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def floating(robot: str) -> bool:
-    """Whether the robot stands on a free base, which then is its first body."""
+    """Return whether the robot has a free base, which then is its first body."""
     free = [body["axis"] is None for body in bodies(robot)]
     assert not any(free[1:])
     return free[0]
 
 
 def nv(robot: str) -> int:
-    """Degrees of freedom."""
+    """Return the number of degrees of freedom."""
     return len(bodies(robot)) + 5 * floating(robot)
 
 
 def states(robot: str, count: int = COUNT, seed: int = 1) -> list[State]:
-    """Random states in this project's conventions, the quaternion of unit length."""
+    """Return random states in linkwork's conventions, with unit quaternions."""
     rng = np.random.default_rng(seed)
     n = nv(robot)
     out = []
@@ -55,14 +55,14 @@ def states(robot: str, count: int = COUNT, seed: int = 1) -> list[State]:
 
 
 def rotation(quaternion: np.ndarray) -> np.ndarray:
-    """The rotation matrix of a unit quaternion x y z w."""
+    """Return the rotation matrix of a unit quaternion x y z w."""
     x, y, z, w = quaternion
     K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.eye(3) + 2 * w * K + 2 * K @ K
 
 
 def turn(robot: str, q: np.ndarray, peer: str) -> np.ndarray:
-    """The orthogonal T with v of the peer = T v of ours; so too for tau, and M of ours = T' M T."""
+    """Return the orthogonal T with v of the peer = T v of linkwork; also for tau, and M of linkwork = T' M T."""
     T = np.eye(nv(robot))
     if floating(robot):
         T[:6, :6] = 0
@@ -72,7 +72,7 @@ def turn(robot: str, q: np.ndarray, peer: str) -> np.ndarray:
 
 
 def shift(robot: str, q: np.ndarray, v: np.ndarray, peer: str) -> np.ndarray:
-    """What the peer's acceleration has besides T a: MuJoCo's linear velocity is taken in the world frame."""
+    """Return the term of the peer's acceleration besides T a: MuJoCo's linear velocity is in world axes."""
     out = np.zeros(len(v))
     if floating(robot) and peer == "mujoco":
         out[:3] = rotation(q[3:7]) @ np.cross(v[:3], v[3:6])
@@ -80,7 +80,7 @@ def shift(robot: str, q: np.ndarray, v: np.ndarray, peer: str) -> np.ndarray:
 
 
 def to_peer(robot: str, state: State, peer: str) -> State:
-    """A state of ours in the conventions of `peer`, which is "pinocchio" or "mujoco"."""
+    """Return a state of linkwork in the conventions of `peer`, "pinocchio" or "mujoco"."""
     q, v, a, tau = state
     T = turn(robot, q, peer)
     q_peer = q.copy()
@@ -90,7 +90,7 @@ def to_peer(robot: str, state: State, peer: str) -> State:
 
 
 def from_peer(robot: str, state: State, peer: str, results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Results of a peer on a state, by algorithm, in our conventions; `state` is in ours."""
+    """Return results of a peer on a state, by algorithm, in linkwork's conventions."""
     q, v, _, _ = state
     T = turn(robot, q, peer)
     out = {}
@@ -106,13 +106,13 @@ def from_peer(robot: str, state: State, peer: str, results: dict[str, np.ndarray
 
 
 def states_text(robot: str, peer: str, given: list[State]) -> str:
-    """States of ours as the C and C++ programs read them."""
+    """Return states of linkwork as the C and C++ programs read them."""
     rows = (np.concatenate(to_peer(robot, s, peer)) for s in given)
     return "\n".join([str(len(given)), *(numbers(row) for row in rows), ""])
 
 
 def bodies_text(robot: str) -> str:
-    """The bodies as the C++ program reads them."""
+    """Return the bodies as the C++ program reads them."""
     lines = [str(len(bodies(robot)))]
     for b in bodies(robot):
         axis = -1 if b["axis"] is None else "xyz".index(b["axis"])
@@ -122,12 +122,12 @@ def bodies_text(robot: str) -> str:
 
 
 def numbers(values: Any) -> str:
-    """Numbers in full precision with blanks between."""
+    """Return numbers in full precision, separated by blanks."""
     return " ".join(repr(float(x)) for x in np.ravel(values))
 
 
 def mjcf(robot: str) -> str:
-    """The robot as MuJoCo's XML, with everything off but gravity and inertia."""
+    """Return the robot as MJCF, with everything but gravity and inertia disabled."""
     children: dict[int, list[int]] = {}
     for i, b in enumerate(bodies(robot)):
         children.setdefault(b["parent"], []).append(i)
@@ -169,7 +169,7 @@ def mjcf(robot: str) -> str:
 
 
 def pinocchio_model(robot: str) -> Any:
-    """The robot as a Pinocchio model."""
+    """Return the robot as a Pinocchio model."""
     import pinocchio as pin
 
     kinds = {
@@ -191,14 +191,14 @@ def pinocchio_model(robot: str) -> Any:
 
 
 def mujoco_model(robot: str) -> Any:
-    """The robot as a MuJoCo model."""
+    """Return the robot as a MuJoCo model."""
     import mujoco
 
     return mujoco.MjModel.from_xml_string(mjcf(robot))
 
 
 def pinocchio_results(robot: str, state: State) -> dict[str, np.ndarray]:
-    """Pinocchio's results on a state of ours, in our conventions, through its Python module."""
+    """Return Pinocchio's results on a state of linkwork, in its conventions, through the Python module."""
     import pinocchio as pin
 
     model = pinocchio_model(robot)
@@ -214,7 +214,7 @@ def pinocchio_results(robot: str, state: State) -> dict[str, np.ndarray]:
 
 
 def mujoco_results(robot: str, state: State) -> dict[str, np.ndarray]:
-    """MuJoCo's results on a state of ours, in our conventions, through its Python module."""
+    """Return MuJoCo's results on a state of linkwork, in its conventions, through the Python module."""
     import mujoco
 
     model = mujoco_model(robot)
@@ -230,7 +230,7 @@ def mujoco_results(robot: str, state: State) -> dict[str, np.ndarray]:
 
 
 def our_results(robot: str, state: State) -> dict[str, np.ndarray]:
-    """What this project's programs give, run by the interpreter."""
+    """Return the results of linkwork's programs, run by the interpreter."""
     import linkwork as lw
     import robots
     from linkwork.compiler.passes import lower
@@ -247,7 +247,7 @@ def our_results(robot: str, state: State) -> dict[str, np.ndarray]:
 
 
 def difference(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> float:
-    """The largest difference of results, relative to the largest entry of each; names may carry a variant
+    """Return the largest difference relative to the largest entry of each result; names may have a variant
     after a slash.
     """
     worst = 0.0

@@ -20,7 +20,7 @@ Call = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
 
 
 def pinocchio_calls(robot: str) -> dict[str, Call]:
-    """Pinocchio's functions of q, v, a and tau, by algorithm and variant."""
+    """Return Pinocchio's functions of q, v, a and tau, by algorithm and variant."""
     import pinocchio as pin
 
     model = models.pinocchio_model(robot)
@@ -42,7 +42,7 @@ def pinocchio_calls(robot: str) -> dict[str, Call]:
 
 
 def mujoco_calls(robot: str) -> dict[str, Call]:
-    """MuJoCo's functions of q, v, a and tau, by algorithm and variant: its stages one by one, or its whole
+    """Return MuJoCo's functions of q, v, a and tau, by algorithm and variant: single stages or the whole
     pipeline.
     """
     import mujoco
@@ -126,7 +126,7 @@ PEERS: dict[str, tuple[str, Callable[[str], dict[str, Call]]]] = {
 
 
 def walk(call: Call, states: list[models.State]) -> float:
-    """Seconds of calls on all states."""
+    """Return the time of calls on all states [s]."""
     start = time.perf_counter()
     for q, v, a, tau in states:
         call(q, v, a, tau)
@@ -134,7 +134,7 @@ def walk(call: Call, states: list[models.State]) -> float:
 
 
 def python_times(robot: str, turns: int = 60) -> dict[str, dict[str, float]]:
-    """The best ns per call by peer and by algorithm and variant; peers that are not installed are left out."""
+    """Return the best ns per call by peer and by algorithm and variant, for installed peers."""
     calls: dict[tuple[str, str], tuple[Call, list[models.State]]] = {}
     for name, (module, make) in PEERS.items():
         if importlib.util.find_spec(module) is not None:
@@ -153,7 +153,7 @@ def python_times(robot: str, turns: int = 60) -> dict[str, dict[str, float]]:
 
 
 def fastest(times: dict[str, float]) -> dict[str, float]:
-    """By algorithm, the time of the fastest variant."""
+    """Return the time of the fastest variant by algorithm."""
     out: dict[str, float] = {}
     for name, ns in times.items():
         algorithm = name.split("/")[0]

@@ -91,7 +91,7 @@ class Programs(Times):
                 self.ask(made, "ready")  # all files are read now
 
     def ask(self, made: str, line: str) -> dict[str, list[float]]:
-        """What the build answers to a line."""
+        """Return the server's answer to a line."""
         process = self._programs[made]
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(line + "\n")
@@ -102,8 +102,8 @@ class Programs(Times):
         return json.loads(answer)
 
     def timed(self, line: str, after: str = "") -> dict[str, float]:
-        """The best ns per state by algorithm of one turn that a line asks for; `after` is put behind the
-        algorithm's name.
+        """Return the best ns per state by algorithm of one turn requested by a line; `after` is appended to
+        the names.
         """
         turn: dict[str, float] = {}
         for made in self._programs:
@@ -138,7 +138,7 @@ class Server(Programs):
         super().__init__(f"{name} on {robot}", programs, {"model.xml": model, "states.txt": states})
 
     def results(self) -> dict[str, np.ndarray]:
-        """All variants' results on the first of `models.states`, in our conventions."""
+        """Return all variants' results on the first of `models.states`, in linkwork's conventions."""
         state = models.states(self.robot, 1)[0]
         out = {}
         for made in self._programs:
@@ -150,13 +150,13 @@ class Server(Programs):
         return out
 
     def turn(self, walks: int = WALKS) -> dict[str, float]:
-        """The best ns per state of each algorithm in so many walks over all states, after one to warm up."""
+        """Return the best ns per state of each algorithm in several passes over all states, after a warm-up."""
         return self.timed(f"go {walks}")
 
 
 def peer_servers(robot: str, best: bool = True) -> dict[str, Server]:
-    """Servers of all peers that could be built; with `best`, Pinocchio also with all its code inlined for
-    this processor.
+    """Return servers of all peers that could be built; with `best`, Pinocchio also inlined for this
+    processor.
     """
     made = {"shipped": build.pinocchio()}
     if best:
