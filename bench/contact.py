@@ -201,7 +201,7 @@ class Race:
         return lw.rollout(self.model, q, v, self.held, **how)
 
     def ours(self, rows: int, steps: int) -> Any:
-        """Return linkwork's rollout of `worlds` worlds."""
+        """Return linkwork's rollout of `rows` worlds."""
         start = self.settled
         return self._rollout(start.q[:rows, -1], start.v[:rows, -1], start.impulses[:rows], steps)
 
