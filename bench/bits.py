@@ -1,11 +1,9 @@
-"""The same bits everywhere: interpreter = lanes = gcc = clang = GPU, on random states, in float64 and
-float32.
+"""Compare results of interpreter, SIMD lanes, gcc, clang and GPU bit by bit.
 
     python bench/bits.py [--states 100000] [case ...]
 
-Compilers and GPUs that are not there are left out, and the line says so. NaN counts as one value. Rollouts of
-1000 steps are compared between lanes, C and GPU; that lanes step as the interpreter does is a law in the
-tests.
+States are random, in float64 and float32; NaN counts as one value. Missing compilers and GPUs are named in the
+output. Rollouts of 1000 steps are compared between lanes, C and GPU; tests compare lanes with the interpreter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a call costs above its kernel, and what a second thread gives: `python bench/calls.py`."""
+"""Measure the overhead of calls and the gain of a second thread: `python bench/calls.py`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How soon mechanisms with many loops are there: `python bench/closed.py [--sizes 5 10 20 40]`.
+"""Measure the time to build and compile mechanisms with many loops: `python bench/closed.py [--sizes 5 10 20 40]`.
 
-So many four-bars in a row, a biped of 53 bodies with closed hips, knees, ankles and fingers, and a foot with
-50 rods, each in a fresh process with an empty cache: seconds of CPU time to build the model, to the first
-answer of forward dynamics and until its optimised kernel is in place; and operations of forward dynamics. CPU
-time, unlike the clock's, is the same on a busy machine.
+The mechanisms are four-bars in a row, a biped of 53 bodies with closed hips, knees, ankles and fingers, and a
+foot with 50 rods, each in a fresh process with an empty cache. Reported are CPU times to build the model, to
+the first result of forward dynamics and to its optimised kernel, and operations of forward dynamics. Unlike
+wall-clock time, CPU time does not depend on the load of the machine.
 """
 
 from __future__ import annotations

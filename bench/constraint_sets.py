@@ -1,9 +1,8 @@
-"""Sets of constraints to measure with, by name: those of Constrained, Tables II and III and Figures 3 and 4,
-on robots here.
+"""Sets of constraints for benchmarks, by name: those of Constrained, Tables II and III and Figures 3 and 4.
 
-In the names H is a hand, F a foot, T a fingertip and E an elbow; 3 holds a point (connect), 6 a frame (weld);
-"F6x2" is two of them. The paper's Solo is solo12, its Talos the one of `robots.json`, its Atlas with Shadow
-hands is `talos_hands` (four fingertips a hand instead of five).
+In the names H is a hand, F a foot, T a fingertip and E an elbow; 3 is a point (connect), 6 a frame (weld);
+"F6x2" is two of them. The paper's Solo is solo12, its Talos that of `robots.json`, its Atlas with Shadow hands
+is `talos_hands` (four fingertips per hand instead of five).
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""Steps with contact on one core against MuJoCo's C, on the same scenes in one run.
+"""Compare steps with contact on one core with MuJoCo's C library, on the same scenes in one run.
 
     python bench/contact.py [quadruped humanoid]
 
 Scenes: solo12 on four balls, and G1 with eight small balls under each foot, on a plane with friction 0.8,
-held by PD control of all joints, 2 ms steps, semi-implicit Euler. Robots are set down with a small velocity
-and step for 0.4 s; the steps after that are measured, 0.4 s of many worlds and 8 s of one. MuJoCo takes its
-steps in `mujoco.rollout`, ours are `lw.rollout(contacts=)`.
+under PD control of all joints, 2 ms steps, semi-implicit Euler. Robots start with a small velocity and step for
+0.4 s; the following steps are measured, 0.4 s of many worlds and 8 s of one. MuJoCo steps by `mujoco.rollout`,
+linkwork by `lw.rollout(contacts=)`.
 
-The models differ: ours is rigid contact with Coulomb's exact cone, solved until no law is violated by more
-than TOLERANCE [m/s]; MuJoCo's is compliant (its default solref and solimp), with an elliptic cone and
-Newton's method, which stops by its own tolerance on a cost, here its default of 1e-8. So the two reach
-different states. Seconds are those of the processor, of one thread; the best of some turns counts.
+The models differ: linkwork has rigid contact with Coulomb's exact cone, solved to TOLERANCE [m/s]; MuJoCo has
+compliant contact (default solref and solimp), an elliptic cone and Newton's method with its default tolerance
+of 1e-8 on a cost. So the two reach different states. Times are CPU times of one thread, the best of several
+turns.
 
-Residuals are the largest in all worlds and steps measured. MuJoCo's is what its solutions miss of their own
-optimality (see `Race.their_residual`), median and largest of some hundred steps: its Newton's method mostly
-ends at rounding, and where it does not, far above our tolerance.
+Residuals are the largest in all measured worlds and steps. That of MuJoCo is the violation of its own
+optimality conditions (see `Race.their_residual`), median and largest of some hundred steps.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Derivatives of dynamics beside Pinocchio's: `python bench/derivatives.py [robot or set of constraints
-...]`.
+"""Compare derivatives of dynamics with Pinocchio's: `python bench/derivatives.py [robot or set of constraints ...]`.
 
-Ours are called from Python: one state through a bound call, 256 states in one batch on one thread.
-Pinocchio's analytic derivatives walk over 16 states in C++, as shipped and with all code inlined for this
-processor (bench/peers), and the faster build counts; it has no batches on one core. All take turns in one
-run, and the best of many counts. What all find is compared first.
+linkwork is called from Python: one state through a bound call, 256 states in one batch on one thread.
+Pinocchio's analytic derivatives run over 16 states in C++, as shipped and inlined for this processor
+(bench/peers); the faster build counts. It has no batches on one core. All programs alternate in one run, and
+the best of many times counts. Results are compared first.
 
-Sets of constraints are those of `constraint_sets`, such as "solo12 F3x4". Pinocchio's derivatives take
-constrained dynamics before them, by one or three iterations, and the faster counts; ours find both. Behind
-the table come vjp of forward dynamics beside forward dynamics.
+Sets of constraints are those of `constraint_sets`, such as "solo12 F3x4". Pinocchio's derivatives include
+constrained dynamics with one or three iterations, whichever is faster; linkwork's include the solution. The
+last lines compare the vjp of forward dynamics with forward dynamics.
 """
 
 from __future__ import annotations

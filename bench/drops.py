@@ -1,22 +1,19 @@
-"""Random drops of ten robots with random parameters: NaN, rows that stopped or are flagged, energy gained,
-penetration.
+"""Drop ten robots with random parameters and count NaN, stops, flags, energy gains and penetrations.
 
     python bench/drops.py [--count 1000] [--device cuda] [--dtype float32] [--bounce 0.9] [--seed 0] [--rows]
     [robot ...]
 
-`--count` is that of each robot: 100000 for a million in all. Each drop has masses of its own (0.7 to 1.4
-times the model's), coefficients of friction (0 to 1.5) and, in every second drop, of restitution (0 to
-`--bounce`) for each candidate, a height, a posture and velocities; each batch has a step of 0.5 to 2 ms.
-Limits of joints and dry friction in them act. `--bounce 0` runs kernels without restitution, which are
-shorter.
+`--count` is per robot: 100000 for a million in all. Each drop has its own masses (0.7 to 1.4 times those of the
+model), friction coefficients (0 to 1.5) and, in every second drop, restitution (0 to `--bounce`) for each
+candidate, a height, a posture and velocities; each batch has a step of 0.5 to 2 ms. Joint limits and dry
+friction act. `--bounce 0` runs kernels without restitution, which are shorter.
 
-Per robot: the drops; those with a number that is not finite; those that stopped; those flagged as not
-converged; those that gained more than `GAIN`; those deeper than `DEEP`; of these, those that are not flagged;
-the largest gain of energy over the least before, in J and relative to the kinetic energy and a metre of
-height, and that over the energy at the start; the deepest penetration; the largest residual of rows that are
-not flagged; then where the worst are (batch and row), and why rows stopped. With `--rows`, each row that
-stopped, gained, or is deep and not flagged has a line of its own before that: batch, row, status, relative
-gain, depth [m], residual [m/s] and step [s].
+Per robot: the drops; those with non-finite numbers; those that stopped; those flagged as not converged; those
+that gained more than `GAIN`; those deeper than `DEEP`; of these, those that are not flagged; the largest gain
+of energy over the previous minimum, in J and relative to the kinetic energy plus that of a metre of height, and
+over the energy at the start; the deepest penetration; the largest residual of unflagged rows; then the batch
+and row of the worst, and why rows stopped. With `--rows`, each row that stopped, gained, or is deep and not
+flagged is printed: batch, row, status, relative gain, depth [m], residual [m/s] and step [s].
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Measures the elementary functions: the largest error of each, in units in the last place (ulp) of the true
-result.
+"""Measure the largest errors of elementary functions, in units in the last place (ulp) of the true result.
 
     python bench/elementary.py --points 1000000
 
-Points are judged by extended precision first, and the worst of them by mpmath. Where extended precision is
-not to be trusted (sin and cos next to their zeros, or a machine without it) mpmath judges them all.
-tests/compiler/test_elementary.py uses this too.
+Points are checked by extended precision first, and the worst of them by mpmath. Where extended precision is not
+reliable (sin and cos next to their zeros, or a machine without it), mpmath checks all.
+tests/compiler/test_elementary.py uses this module too.
 """
 
 from __future__ import annotations

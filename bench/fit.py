@@ -1,11 +1,11 @@
-"""Fits by `lw.fit_parameters` against scipy.optimize.least_squares with finite differences on the same problem.
+"""Compare `lw.fit_parameters` with scipy.optimize.least_squares with finite differences on the same problem.
 
-PYTHONPATH=src:bench python bench/fit.py [arm] [leg]
+    PYTHONPATH=src:bench python bench/fit.py [arm] [leg]
 
-Both minimise the same residuals (output error over whole recordings, with initial states) from the same start. The function
-that SciPy differentiates simulates all recordings in one batch, by kernels that are compiled already: its time is that of
-residuals, not of compilation. The best of some fits counts, since kernels are optimised in the background.
-SciPy starts from the measured initial states. BLAS has one thread, for both.
+Both minimise the same residuals (output error over whole recordings, with initial states) from the same start,
+the measured initial states. The function that SciPy differentiates simulates all recordings in one batch by
+compiled kernels, so its time contains no compilation. The best of several fits counts, since kernels are
+optimised in the background. BLAS uses one thread for both.
 """
 
 from __future__ import annotations

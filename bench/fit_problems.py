@@ -1,6 +1,6 @@
 """Two problems of identification: an arm with dry friction, and a leg with a closed loop and rotors.
 
-A problem is a model, the numbers that its recordings come from, names of parameters, and noise-free recordings.
+A problem is a model, the parameters of its recordings, names of parameters to fit, and noise-free recordings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Batches without `out=` against batches with it: `python bench/fresh.py`.
+"""Compare batches without `out=` with batches with it: `python bench/fresh.py`.
 
-Without `out=` results are fresh arrays, whose pages the system maps anew.
+Without `out=` results are new arrays, whose memory pages the operating system has to map.
 """
 
 from __future__ import annotations

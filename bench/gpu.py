@@ -1,13 +1,12 @@
-"""Figures on a GPU: states a second from and to row-major arrays, checked against the interpreter in the same
-run.
+"""Measure rates on a GPU, from and to row-major arrays, and compare results with the interpreter.
 
     make bench-gpu     # all; or some parts: python bench/gpu.py dynamics loops derivatives rollouts contact
     mjx matrices cache
 
-Each line says the rate in float32 and float64, whether all bits are those of the interpreter on random
-states, and what the kernel takes. Robots' numbers are those of the other benches. "mjx" runs forward dynamics
-of MJX beside ours, where JAX and mujoco-mjx are there: contacts, constraints and actuation off, float32, 65
-536 states. "contact" has the scenes of contact.py.
+Each line has the rate in float32 and float64, whether all bits are those of the interpreter on random states,
+and the resources of the kernel. Robots are those of the other benchmarks. "mjx" runs forward dynamics of MJX in
+the same run if JAX and mujoco-mjx are installed: contacts, constraints and actuation disabled, float32, 65 536
+states. "contact" has the scenes of contact.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How fast MJX is on this machine's GPU, in float32: forward dynamics, and steps of the scenes of contact.py."""
+"""Measure MJX on this machine's GPU in float32: forward dynamics, and steps of the scenes of contact.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What parameters as inputs cost: forward dynamics with numbers of the model baked in, and as inputs.
+"""Measure the cost of parameters as inputs of forward dynamics: `python bench/parameters.py`.
 
-`python bench/parameters.py`: operations, and ns for each of 4096 environments that have their own numbers (a
-batch on one thread, the best of many, in turns).
+Operations, and ns for each of 4096 environments with their own parameters (a batch on one thread, the best of
+many, in turns), relative to parameters that are constants.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What partitioned hinges save: operations of forward dynamics by joint and by number of modes, for
-docs/partition.md.
+"""Count the operations saved by partitioned joints, by joint and number of modes, for docs/partition.md.
 
-`python bench/partition.py` prints the tables, `--write` puts them into the page. Operations are counted, not
-timed: every machine gives the same.
+`python bench/partition.py` prints the tables, `--write` writes them into the page. Operations are counted, not
+timed, so they are the same on every machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Robots to measure with: placements, masses and axes read from their URDFs, in `robots.json`; and chains and
-trees.
+"""Robots for benchmarks, with placements, masses and axes of their URDFs in `robots.json`; chains and trees.
 
-`talos_hands.json` is Talos with an Allegro hand for each gripper: many bodies, many fingertips to constrain.
+`talos_hands.json` is Talos with an Allegro hand for each gripper: many bodies and fingertips.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Rollouts on one core against `mujoco.rollout`, and against their own forward dynamics.
+"""Compare rollouts on one core with `mujoco.rollout` and with linkwork's forward dynamics.
 
     python bench/rollouts.py [iiwa14 g1 ...]
 
-Both take the same steps from the same states in float64, contacts and constraints off: semi-implicit Euler,
-no forces. Ours takes a free base's step on the group, MuJoCo turns and moves it one after the other: after
-one step q differs by about dt². Ours, theirs and our forward dynamics take turns; the best of some turns
-counts, in seconds of the processor, one thread each. The last state alone is kept of ours; `mujoco.rollout`
-always writes all.
+Both take the same steps from the same states in float64 without contacts, constraints and forces, by
+semi-implicit Euler. linkwork moves a free base along a screw, MuJoCo rotates and translates it separately: after
+one step q differs by about dt². All programs alternate; the best CPU time of several turns counts, with one
+thread each. linkwork records the last state only; `mujoco.rollout` always records all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""All measurements: `python bench/run.py [--quick] [--write] [--only TABLE ...]`.
+"""Run all measurements: `python bench/run.py [--quick] [--write] [--only TABLE ...]`.
 
-`--write` puts the tables into README.md and docs/performance.md.
+`--write` updates the tables of README.md and docs/performance.md.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How the time of batch forward dynamics grows with the number of bodies: `python bench/scales.py`.
+"""Measure the growth of batched forward dynamics with the number of bodies: `python bench/scales.py`.
 
-Chains (each body on the last) and binary trees of equal rods, on the ground and with a free first body, a
-batch of 1024 states (512 for 1000 bodies) on one thread, the best of many, all sizes taking turns. In larger
-batches rows come from memory that all processors share, and what size costs is lost among what others do. On
-the ground the first bodies need fewer instructions, so that small mechanisms cost less a body.
+Chains and binary trees of equal rods, with fixed and free base, in batches of 1024 states (512 for 1000 bodies)
+on one thread; the best of many times, all sizes in turns. In larger batches, memory bandwidth, which all
+processors share, hides the effect of size. With a fixed base the first bodies need fewer instructions, so small
+mechanisms cost less per body.
 """
 
 from __future__ import annotations

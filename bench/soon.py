@@ -1,8 +1,7 @@
-"""How soon kernels are there: `python bench/soon.py [--sizes 10 50 ...]`.
+"""Measure the time until kernels are ready: `python bench/soon.py [--sizes 10 50 ...]`.
 
-Forward dynamics of chains with so many bodies: seconds from the model to the first answer of the quick
-kernel, until the optimised one is in place, and until the first answer of a new process that finds it in the
-cache; `import linkwork` too.
+For forward dynamics of chains: seconds from the model to the first result (quick kernel), to the optimised
+kernel, and to the first result of a new process that finds it in the cache; also `import linkwork`.
 """
 
 from __future__ import annotations

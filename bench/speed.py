@@ -1,8 +1,7 @@
-"""How fast compiled kernels are: `python bench/speed.py`.
+"""Measure compiled kernels without Python: `python bench/speed.py`.
 
-Times are without Python: of one state (one lane, states one after the other) and per state of a batch of 4096
-in lanes on one thread, from and to row-major arrays. The best of many repetitions counts, all kernels taking
-turns.
+Times of one state (one lane, states one after the other) and per state of a batch of 4096 in lanes on one
+thread, from and to row-major arrays; the best of many repetitions, all kernels in turns.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Studies against the plain kernel: overhead, memory, workers, and what a folder costs.
+"""Compare studies with the plain kernel: overhead, memory, workers, and the cost of a folder.
 
     python bench/studies.py [--samples 1e6] [--steps 100] [--robot iiwa14] [--workers 2] [--folder DIR]
     [--device cuda] [--only rates]
 
-The plain kernel is `linkwork.rollout` on states that lie in memory, in batches of a chunk. A study draws
-mass, q and v of every sample, and reduces the kinetic energy at the end to mean, variance, quantiles and
-extremes. Plain and study take turns; the best of some turns counts, in seconds of the processor. Workers and
-folders are timed by the clock. Scale it with --samples: memory does not grow with it.
+The plain kernel is `linkwork.rollout` on states in memory, in batches of the size of a chunk. A study draws
+mass, q and v of every sample and reduces the final kinetic energy to mean, variance, quantiles and extremes.
+Plain kernel and study alternate; the best CPU time of several turns counts. Workers and folders are timed by
+the wall clock. Memory does not grow with --samples.
 """
 
 from __future__ import annotations

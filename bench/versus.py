@@ -1,10 +1,9 @@
-"""linkwork against Pinocchio and MuJoCo, in one run, taking turns: `python bench/versus.py [--turns N]
-[--robots ...]`.
+"""Compare linkwork with Pinocchio and MuJoCo in one run: `python bench/versus.py [--turns N] [--robots ...]`.
 
-Kernel times are without Python: one state after the other on one lane, and per state of a batch of 4096 on
-one thread, from and to row-major arrays. Peers are timed from C++ and C on 256 random states, each algorithm
-in every way they offer it, and the fastest counts (bench/peers). Their batches are threads that walk over
-states, so their time per state on one core is that of one state.
+Kernel times are without Python: one state after the other on one lane, and per state of a batch of 4096 on one
+thread, from and to row-major arrays. Peers are timed from C++ and C on 256 random states, each algorithm in
+every variant, and the fastest counts (bench/peers). Their batches are threads that iterate over states, so
+their time per state on one core is that of one state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A plugin of pytest for `mutants.py`: which test executes which lines, how long it takes, and in which order
-tests run.
+"""Plugin of pytest for `mutants.py`: records the lines that each test executes and its time, and orders tests.
 
-LINKWORK_LINES names the file that gets the first two; LINKWORK_ORDER a file with the names of the tests and
-test files that shall run, and behind a minus of tests that shall not.
+LINKWORK_LINES names the file for the records; LINKWORK_ORDER a file with the names of the tests and test files
+to run, and after a minus of tests to skip.
 """
 
 from __future__ import annotations

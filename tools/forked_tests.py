@@ -1,5 +1,6 @@
-"""Run tests of a copy of the working tree in processes forked from one that has imported what all tests need:
-a run of few tests takes a fraction of the time of a new interpreter.
+"""Run tests of a copy of the working tree in processes forked from one with all imports done.
+
+A run of few tests takes a fraction of the time of a new interpreter.
 """
 
 from __future__ import annotations

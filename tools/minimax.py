@@ -1,11 +1,10 @@
-"""Finds the polynomials and constants of `linkwork.compiler.passes.elementary` and prints the module that
-holds them.
+"""Compute the polynomials and constants of `linkwork.compiler.passes.elementary` and print their module.
 
     python tools/minimax.py > src/linkwork/compiler/passes/elementary/coefficients.py
 
 Every polynomial minimises the largest weighted error over an interval (Remez exchange on a fine grid, in high
-precision). Its coefficients are rounded one at a time, the constant term first, and the others fitted anew to
-what that leaves over. `--errors` prints the largest weighted error of each polynomial instead.
+precision). Its coefficients are rounded one at a time, the constant term first, and the others are fitted again
+to the remainder. `--errors` prints the largest weighted error of each polynomial instead.
 """
 
 from __future__ import annotations

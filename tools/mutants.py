@@ -1,13 +1,12 @@
-"""Plant small errors in linkwork, one at a time, and see whether its quick tests notice: `make mutants N=100
-SEED=0`.
+"""Plant small errors in linkwork, one at a time, and check whether the quick tests notice them.
 
-Each error is planted in a copy of the working tree. It meets related tests, up to the first that fails or a
-number of seconds of processor time: first those that are known to execute its line, then the test files that
-share most rare names with its module and with the modules that import it. Which test executes what is known
-of test files that `--measure` ran (`build/mutants/*.json`); it takes a few times as long as the tests. A seed
-and a source decide the errors.
-
+    make mutants N=100 SEED=0
     python tools/mutants.py 100 --seed 0 --source algorithms spatial --tests 'test_dyn*' test_joints.py
+
+Each error is planted in a copy of the working tree. Related tests run until one fails or a limit of CPU time is
+reached: first those known to execute the line, then the test files that share the rarest names with its module
+and its importers. Executed lines are known for test files that `--measure` has run (`build/mutants/*.json`),
+which takes a few times as long as the tests. Seed and source determine the errors.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Which tests may notice an error in a line of linkwork: those that execute it, as far as records tell, and
-test files that share rare names with its module.
+"""Find tests that may notice an error in a line of linkwork.
+
+They are those that execute it, according to records, and test files that share rare names with its module.
 """
 
 from __future__ import annotations

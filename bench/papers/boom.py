@@ -1,4 +1,4 @@
-"""The tip of a satellite's boom that was bent and let go: how it moves, and the spectrum of that."""
+"""Motion and spectrum of the tip of a satellite's boom that was bent and released."""
 
 from __future__ import annotations
 

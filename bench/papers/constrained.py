@@ -1,10 +1,9 @@
-"""The benchmarks of the paper Constrained (Sec. VIII) on this machine: `PYTHONPATH=bench python -m papers
-constrained`.
+"""The benchmarks of the paper Constrained (Sec. VIII): `PYTHONPATH=bench python -m papers constrained`.
 
-Fig. 1 and Table II, operations and times of the solvers for constrained dynamics; Fig. 5 and Table III, those
-of the damped inverse of the Delassus matrix; Fig. 3, how the solvers grow with chains and trees; Fig. 4, how
-they converge where constraints are redundant. Each is a table, a CSV file and a picture. Pinocchio's solvers
-are timed in turns with these.
+Fig. 1 and Table II: operations and times of the solvers for constrained dynamics. Fig. 5 and Table III: those
+of the damped inverse of the Delassus matrix. Fig. 3: scaling of the solvers with chains and trees. Fig. 4:
+convergence with redundant constraints. Each is a table, a CSV file and a picture. Pinocchio's solvers are timed
+in turns with linkwork's.
 """
 
 from __future__ import annotations

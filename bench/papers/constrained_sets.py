@@ -1,9 +1,8 @@
-"""Constrained robots to measure on, and Pinocchio's solvers for them.
+"""Constrained robots for benchmarks, and Pinocchio's solvers for them.
 
-In a checkout they are those of its folder `bench`: the sets of the paper Constrained on robots that exist,
-with Pinocchio in C++. Elsewhere they are robots that ship with linkwork, with Pinocchio in Python where it is
-installed. In their names H is a hand, F a foot and E an elbow; 3 holds a point (`Connect`), 6 a frame
-(`Weld`); "F6x2" is two of them.
+In a checkout they are those of the folder `bench`: the sets of the paper Constrained on existing robots, with
+Pinocchio in C++. Elsewhere they are robots that ship with linkwork, with Pinocchio in Python if installed. In
+the names H is a hand, F a foot and E an elbow; 3 is a point (`Connect`), 6 a frame (`Weld`); "F6x2" is two.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""A chain of flexible links in Exudyn and in linkwork, of the same modal data: what one evaluation costs in
-Exudyn.
-"""
+"""A chain of flexible links in Exudyn and linkwork with the same modal data, and the time of an evaluation in Exudyn."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Chains of flexible bodies: operations, and times side by side with Exudyn: `PYTHONPATH=bench python -m
-papers flexible`.
-"""
+"""Operations and times of chains of flexible bodies, compared with Exudyn: `PYTHONPATH=bench python -m papers flexible`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Forward dynamics of mechanisms with loops without embedding: what constraint embedding is measured against.
+"""Forward dynamics of mechanisms with loops without embedding, the reference for constraint embedding.
 
-M v̇ + C = τ + Kᵀ λ and K v̇ = k on the spanning tree, by sparse factors of the mass matrix and of K M⁻¹ Kᵀ:
-the operations of the "proximal and sparse" way (Loops Sec. VI, [30] there) with one iteration, and nothing
-for its regularisation.
+M v̇ + C = τ + Kᵀ λ and K v̇ = k on the spanning tree, by sparse factors of the mass matrix and of K M⁻¹ Kᵀ: the
+operations of the proximal and sparse method (Loops Sec. VI, its reference [30]) with one iteration, without
+those of its regularization.
 """
 
 from __future__ import annotations

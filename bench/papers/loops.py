@@ -1,9 +1,8 @@
-"""The benchmarks of the paper Loops (Sec. VI) on this machine: `PYTHONPATH=bench python -m papers loops`.
+"""The benchmarks of the paper Loops (Sec. VI): `PYTHONPATH=bench python -m papers loops`.
 
-Fig. 8, how forward dynamics grows with the depth and the branches of a mechanism with loops; Fig. 10, how
-with the size of one loop; Fig. 12, what exact rotors cost against leaving them out; Fig. 13, what leaving
-them out costs in torque. Each is a table, a CSV file and a picture, with operations and with times measured
-here.
+Fig. 8: growth of forward dynamics with depth and branches of a mechanism with loops. Fig. 10: growth with the
+size of one loop. Fig. 12: cost of exact rotors. Fig. 13: torque errors without rotors. Each is a table, a CSV
+file and a picture, with operations and measured times.
 """
 
 from __future__ import annotations

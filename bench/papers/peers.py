@@ -1,6 +1,4 @@
-"""The same mechanisms in Pinocchio, where it is installed: times of its ways through loops, called from
-Python.
-"""
+"""The same mechanisms in Pinocchio: times of its methods for loops, called from Python."""
 
 from __future__ import annotations
 

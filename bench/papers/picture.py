@@ -1,4 +1,4 @@
-"""Plots of benchmarks as SVG: panels of lines, and of bars, with one legend."""
+"""Plots of benchmarks as SVG: panels of lines and bars with one legend."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A table of the peers' times: `python bench/peers [--no-best] [--turns N] [--robots ...] [--variants]
-[--check]`.
+"""Print the peers' times: `python bench/peers [--no-best] [--turns N] [--robots ...] [--variants] [--check]`.
 
 With `--constrained`, Pinocchio's constrained dynamics and Delassus matrices on the sets of
 `constraint_sets.py` (`--sets ...`).

@@ -1,7 +1,7 @@
-"""Compiles the programs that time the peers from C and C++: `python bench/peers/build.py [--best]`.
+"""Compile the programs that time the peers from C and C++: `python bench/peers/build.py [--best]`.
 
-Headers and libraries come from the peers' own wheels. Binaries are kept in `out/peers`, named by all that
-went into them. Where something is missing, a sentence says so and None comes back.
+Headers and libraries are those of the peers' wheels. Binaries are kept in `out/peers`, named by a digest of
+their inputs. If something is missing, a message says so and None is returned.
 """
 
 from __future__ import annotations

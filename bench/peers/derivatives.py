@@ -1,12 +1,11 @@
-"""Pinocchio's analytic derivatives in C++, as shipped and with all code inlined, as servers that take turns
-with ours.
+"""Pinocchio's analytic derivatives in C++, as shipped and inlined, as servers that alternate with linkwork.
 
 with Server("g1") as peer:
     for _ in range(40):
         peer.turn()
-        ...                                 # our own turn
+        ...                                 # a turn of linkwork
     peer.best["forward dynamics"]           # ns per state, of the faster build
-    peer.matrices()["forward dynamics"]     # by q and by v, in our conventions
+    peer.matrices()["forward dynamics"]     # by q and by v, in linkwork's conventions
 """
 
 from __future__ import annotations

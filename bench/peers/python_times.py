@@ -1,8 +1,7 @@
 """Times of the peers through their Python modules, one state per call: part of `python bench/peers`.
 
-A walk over all states is timed many times, all algorithms taking turns; the best counts, less an empty walk.
-The models, data and arrays are there before. Each algorithm is timed in all the ways in which the peer offers
-it.
+All algorithms alternate; the best of many passes over all states counts, without the time of the empty loop.
+Models, data and arrays are preallocated. Each algorithm is timed in all variants that the peer offers.
 """
 
 from __future__ import annotations

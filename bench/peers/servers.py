@@ -1,16 +1,15 @@
-"""The peers' C and C++ programs as servers that take turns with whatever else is timed.
+"""The peers' C and C++ programs as servers that alternate with other measurements.
 
     servers = peer_servers("iiwa14")
     for _ in range(60):
         for server in servers.values():
             server.turn()
-        ...                                          # our own turn
+        ...                                          # a turn of linkwork
     servers["MuJoCo, C"].best["forward dynamics"]    # ns per state
 
-A server waits without using the processor between turns. The peers have no call that puts many states into
-one core's lanes: Pinocchio's and MuJoCo's batches are threads, each walking over its states. So their time
-per state of a batch on one core is the time of one state; MuJoCo's own batch on one thread (`mjb_apply`,
-`mjb_forward`) is slower than the walk taken here.
+A server uses no CPU time between turns. The peers do not compute several states in SIMD lanes: batches of
+Pinocchio and MuJoCo are threads that iterate over states, so their time per state of a batch on one core is
+that of one state. MuJoCo's own batch on one thread (`mjb_apply`, `mjb_forward`) is slower than this.
 """
 
 from __future__ import annotations
