@@ -53,6 +53,10 @@ FILES = {
         'damping="1"', 'general gaintype="affine" gainprm="1 2 3" biastype="affine" biasprm="1 2 3"'
     ),
     "muscle": mjcf("width='0.01'", 'muscle lengthrange="0.1 2"'),
+    "DC motor": mjcf("width='0.01'", 'dcmotor motorconst="0.3" resistance="2" gear="3" ctrlrange="-1 1"'),
+    "DC motor with saturation": mjcf(
+        "width='0.01'", 'dcmotor motorconst="3" resistance="2" saturation="0.1"'
+    ),
     "damped motor": mjcf("width='0.01'", 'general damping="0.7" gear="2"'),
 }
 SITES = """<mujoco><worldbody><site name="s0" pos="1 2 3" euler="10 20 30"/>

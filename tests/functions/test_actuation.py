@@ -223,7 +223,10 @@ def test_rollouts_and_simulations_agree() -> None:
 
 UNREAD = {
     "adhesion": ('<adhesion name="m" body="b" ctrlrange="0 1"/>', "a transmission by 'body'"),
-    "dcmotor": ('<dcmotor name="m" joint="j1" motorconst="0.1" resistance="1"/>', "gain of type 'dcmotor'"),
+    "dcmotor": (
+        '<dcmotor name="m" joint="j1" motorconst="0.1" resistance="1" inductance="0.1"/>',
+        "gain of type 'dcmotor'",
+    ),
     "pid": ('<pid name="m" joint="j1" kp="3" ki="1"/>', "of type 'pid'"),
     "orientation": ('<orientation name="m" joint="ball" kp="3"/>', "of type 'so3'"),
     "actearly": ('<general name="m" joint="j1" dyntype="integrator" actearly="true"/>', "actearly"),

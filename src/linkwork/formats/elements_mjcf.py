@@ -89,7 +89,8 @@ site geom pulley                    supported **
 @gainprm @biasprm @dynprm @kp @kv @dampratio @timeconst @tausmooth @area @bias @diameter supported
 @actrange @actlimited               supported
 @force @scale @lmin @lmax @vmax @fpmax @fvmax @range @lengthrange supported ; of muscles
-@ki @gain @motorconst @resistance @nominal @saturation @inductance ignored ; noted with the type
+@motorconst @resistance @nominal @saturation supported ; of DC motors driven by voltage
+@ki @gain @inductance               ignored ; noted with the type
 @cogging @controller @lugre @thermal @imax @slewmax @posrange ignored ; noted with the type
 @armature                           supported ; reported of spatial tendons
 @damping                            supported ; of joints of one coordinate and tendons

@@ -25,6 +25,7 @@ SHAPES = (
 )  # in the order of mjtGeom
 LAST_GROUP = 30  # of actuators that can be switched off
 PARAMETERS = 10  # of gain, bias and dynamics
+VOLTAGE = 8  # the control of DC motors that is not a command of a controller
 
 
 def add_scene(reader: Reader, files: Mapping[str, str], unread: Collection[str] = ()) -> None:
@@ -144,9 +145,7 @@ def _actuator(reader: Reader, k: int, name: str) -> Actuator:
         gear,
         _range(c.actuator_ctrllimited[k] and reader.acts("clampctrl"), c.actuator_ctrlrange[k]),
         _range(c.actuator_forcelimited[k], c.actuator_forcerange[k]),
-        _law(kinds["Gain"], c.actuator_gaintype[k], c.actuator_gainprm[k]),
-        _law(kinds["Bias"], c.actuator_biastype[k], c.actuator_biasprm[k]),
-        _law(kinds["Dyn"], c.actuator_dyntype[k], c.actuator_dynprm[k]),
+        **_laws(reader, k),
         length=sum(ratio * float(c.qpos0[c.jnt_qposadr[j]]) for j, ratio in driven),
         activation_range=_range(c.actuator_actlimited[k], c.actuator_actrange[k]),
         length_range=(float(c.actuator_lengthrange[k][0]), float(c.actuator_lengthrange[k][1])),
@@ -157,17 +156,43 @@ def _actuator(reader: Reader, k: int, name: str) -> Actuator:
     )
 
 
+def _laws(reader: Reader, k: int) -> dict[str, tuple[str, tuple[float, ...]]]:
+    """Return gain, bias and dynamics of an actuator.
+
+    A DC motor that is driven by its voltage V and has no further properties is affine: with the motor
+    constant K [N m/A] and the resistance R [ohm], its torque is K (V - K w) / R at the velocity w.
+    """
+    c = reader.compiled
+    kinds = c.info["kinds"]
+    gain = _law(kinds["Gain"], c.actuator_gaintype[k], c.actuator_gainprm[k])
+    bias = _law(kinds["Bias"], c.actuator_biastype[k], c.actuator_biasprm[k])
+    dynamics = _law(kinds["Dyn"], c.actuator_dyntype[k], c.actuator_dynprm[k])
+    resistance, constant, *others = gain[1]
+    by_voltage = len(c.optional("actuator_ctrlspec")) and int(c.actuator_ctrlspec[k]) == VOLTAGE
+    if (
+        gain[0] == "dcmotor"
+        and by_voltage
+        and resistance > 0.0
+        and not any((*others, *bias[1], *dynamics[1]))
+    ):
+        slope = constant / resistance
+        gain, bias, dynamics = ("fixed", (slope,)), ("affine", (0.0, 0.0, -slope * constant)), ("none", ())
+    return {"gain": gain, "bias": bias, "dynamics": dynamics}
+
+
 def _unread(reader: Reader, k: int, transmission: str) -> str:
     """Return a property of an actuator that is not supported, or ""."""
     c = reader.compiled
     of = int(c.actuator_trnid[k][0])
     is_fixed = transmission == "tendon" and bool(reader.fixed_tendon(of))
     n_activations = c.optional("actuator_actnum")
+    n_states = int(n_activations[k]) if len(n_activations) else 1
     unsupported = {
         "a tendon with a sidesite inside of a geom": transmission == "tendon"
         and not is_fixed
         and of not in reader.spatial_tendons,
         "actearly": c.actuator_dyntype[k] != 0
+        and n_states > 0
         and len(c.optional("actuator_actearly"))
         and bool(c.actuator_actearly[k]),
         "delay": len(c.optional("actuator_delay")) and float(c.actuator_delay[k]) > 0.0,

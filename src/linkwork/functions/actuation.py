@@ -109,8 +109,8 @@ def actuation(
     Raises
     ------
     ModelError
-        If the forces of an actuator are not computed (cranks, adhesion, DC
-        motors, plugins), or if it has dynamics and `activations` are missing.
+        If the forces of an actuator are not computed (cranks, adhesion, PID
+        actuators, plugins), or if it has dynamics and `activations` are missing.
 
     Notes
     -----
