@@ -6,6 +6,7 @@ import importlib.util
 import math
 import sys
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from linkwork.compiler.ir.check import check
 from linkwork.compiler.ir.interpret import interpret
 from linkwork.compiler.ir.operations import CORE, ELEMENTARY
 from linkwork.compiler.ir.program import Array, Program
+from linkwork.compiler.ir.semantics import FEW_ROWS, SEMANTICS
 from linkwork.compiler.ir.trace import trace
 from linkwork.compiler.passes.elementary import EXPANSIONS
 from linkwork.compiler.passes.elementary.coefficients import COEFFICIENTS
@@ -246,3 +248,40 @@ def test_all_coefficients_are_what_the_tool_finds() -> None:
     made: dict[str, Any] = {}
     exec(load("tools/minimax.py").module(), made)
     assert repr(made["COEFFICIENTS"]) == repr(COEFFICIENTS)
+
+
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    5e-324,
+    2.0**-1022,
+    2.0**-540,
+    2.0**511,
+    1.7e308,
+    -1.7e308,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
+
+
+def test_fused_products_round_once() -> None:
+    """In few rows, which numbers of Python compute, and in many: a b + c as rational numbers, rounded."""
+    rng = np.random.default_rng(0)
+    a, b, c = (2.0 ** rng.integers(-60, 60, 3000) * rng.standard_normal(3000) for _ in range(3))
+    c[::3] = -(a * b)[::3] * (1.0 + 2.0**-52 * rng.integers(-4, 5, 1000))  # products that nearly cancel
+    c[1::3] *= 2.0 ** rng.integers(-110, -50, 1000)  # below half of the last digit
+    special = np.array([(x, y, z) for x in SPECIAL for y in SPECIAL for z in SPECIAL]).T
+    a, b, c = np.concatenate([np.stack([a, b, c]), special], axis=1)
+    fma = SEMANTICS["fma"]
+    with np.errstate(all="ignore"):
+        many = fma(a, b, c)
+        few = np.concatenate([fma(*part) for part in np.array_split(np.stack([a, b, c]), 100, axis=1)])
+    assert len(a) > FEW_ROWS and len(a) // 100 < FEW_ROWS
+    same = (few.view(np.int64) == many.view(np.int64)) | (np.isnan(few) & np.isnan(many))
+    assert same.all()
+    for k in range(3000):
+        exact = Fraction(a[k]) * Fraction(b[k]) + Fraction(c[k])
+        assert few[k] == exact.numerator / exact.denominator

@@ -58,12 +58,50 @@ def _fma64_exact(a: float, b: float, c: float) -> float:
         return np.inf if exact > 0 else -np.inf
 
 
+FEW_ROWS = 64  # up to which numbers of Python take less time than arrays
+_SPLIT = 134217729.0  # 2**27 + 1, Veltkamp's constant
+_BIG = 2.0**900  # below it, and above its reciprocal, no step of `_fma64` over- or underflows
+
+
+def _fma64_of_numbers(a: float, b: float, c: float) -> float:
+    """Return a b + c: `_fma64` on three numbers."""
+    u = a * b
+    if not (abs(a) < _BIG and abs(b) < _BIG and abs(c) < _BIG and 1.0 / _BIG < abs(u) < _BIG):
+        return _fma64_exact(a, b, c)
+    ha = a * _SPLIT
+    ha = ha - (ha - a)
+    hb = b * _SPLIT
+    hb = hb - (hb - b)
+    la = a - ha
+    lb = b - hb
+    v = ((ha * hb - u) + ha * lb + la * hb) + la * lb
+    t = c + v
+    x = t - c
+    t_err = (c - (t - x)) + (v - x)
+    w = u + t
+    x = w - u
+    w_err = (u - (w - x)) + (t - x)
+    z = t_err + w_err
+    x = z - t_err
+    z_err = (t_err - (z - x)) + (w_err - x)
+    if z_err != 0.0:  # round z to odd
+        bits = _INTEGER.unpack(_DOUBLE.pack(z))[0]
+        if bits & 1 == 0:
+            z = _DOUBLE.unpack(_INTEGER.pack(bits + 1 if (z_err > 0.0) == (z > 0.0) else bits - 1))[0]
+    return w + z
+
+
+_DOUBLE = struct.Struct("<d")
+_INTEGER = struct.Struct("<q")
+
+
 def _fma64(a: Values, b: Values, c: Values) -> Values:
     """Return a b + c by error-free transformations and one rounding to odd (Boldo and Melquiond)."""
-    split = 134217729.0  # 2**27 + 1
-    ha = a * split
+    if a.size <= FEW_ROWS:
+        return np.array([*map(_fma64_of_numbers, a.tolist(), b.tolist(), c.tolist())], dtype=np.float64)
+    ha = a * _SPLIT
     ha = ha - (ha - a)
-    hb = b * split
+    hb = b * _SPLIT
     hb = hb - (hb - b)
     la = a - ha
     lb = b - hb
@@ -75,9 +113,8 @@ def _fma64(a: Values, b: Values, c: Values) -> Values:
     result = w + _round_to_odd(z, z_err)
     zero_product = (u == 0) & ((a == 0) | (b == 0))  # an exact product of zero, with its sign
     result = np.where(zero_product, u + c, result)
-    big = 2.0**900
     size = np.abs(u)
-    safe = (np.abs(a) < big) & (np.abs(b) < big) & (np.abs(c) < big) & (size < big) & (size > 1 / big)
+    safe = (np.abs(a) < _BIG) & (np.abs(b) < _BIG) & (np.abs(c) < _BIG) & (size < _BIG) & (size > 1 / _BIG)
     if not (safe | zero_product).all():
         for i in np.flatnonzero(~(safe | zero_product)):
             result[i] = _fma64_exact(float(a[i]), float(b[i]), float(c[i]))
