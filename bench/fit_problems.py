@@ -96,6 +96,21 @@ def arm(samples: int = 500, logs: int = 2) -> FitProblem:
     return FitProblem(start, true, ("friction", "damping", "armature", "body@flange"), records)
 
 
+@cache
+def damped_arm(samples: int = 500, logs: int = 2) -> FitProblem:
+    """Return the arm without dry friction: damping, armature and the mass of its payload."""
+    problem = arm(samples, logs)
+    none = {"friction": np.zeros(7)}
+    true = problem.true.with_parameters({**none, "inertia@flange": problem.model.parameters()["inertia"][6]})
+    start = true.with_parameters(
+        {"damping": 0.7 * true.parameters()["damping"], "armature": 1.2 * true.parameters()["armature"]}
+    ).with_parameters({"mass@flange": 1.5})
+    gains = np.array([400.0, 400.0, 200.0, 200.0, 60.0, 60.0, 40.0])
+    neutral = np.array([0.3, 0.6, -0.2, 0.9, 0.4, -0.5, 0.2])
+    records = tuple(motion(true, neutral, samples, k, gains, 0.25) for k in range(logs))
+    return FitProblem(start, true, ("damping", "armature", "mass@flange"), records)
+
+
 def leg_model() -> Any:
     """Return a leg whose shank is moved by a crank at the hip and a rod, with a rotor for hip and crank each."""
     across, solids = lw.joints.Revolute((0.0, 1.0, 0.0)), lw.robots.solids
