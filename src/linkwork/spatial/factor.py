@@ -171,6 +171,33 @@ def is_zero(x: Any) -> bool:
     return not isinstance(x, Symbol) and x == 0.0
 
 
+def nonzero_entries(x: np.ndarray) -> np.ndarray:
+    """Return which entries are structurally nonzero, as an array of Booleans."""
+    flags = [y != 0.0 if type(y) is float else not is_zero(y) for y in x.ravel().tolist()]
+    return np.array(flags, dtype=bool).reshape(x.shape)
+
+
+def sparse_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a @ b of a matrix and a vector or matrix over symbols, by structurally nonzero terms only.
+
+    The terms are summed in the order of `a @ b`; large sparse matrices take less time to trace.
+    """
+    if not (a.dtype.hasobject or b.dtype.hasobject):
+        return a @ b
+    columns = b if b.ndim == 2 else b[:, None]
+    used = nonzero_entries(a)
+    filled = nonzero_entries(columns)
+    result: np.ndarray = np.zeros((len(a), columns.shape[1]), dtype=object)
+    for i, row in enumerate(a):
+        terms = np.flatnonzero(used[i])
+        for j in np.flatnonzero(filled[terms].any(axis=0)):
+            total: Any = 0.0
+            for k in terms[filled[terms, j]]:
+                total = total + row[k] * columns[k, j]
+            result[i, j] = total
+    return result if b.ndim == 2 else result[:, 0]
+
+
 def any_nonzero(x: np.ndarray) -> bool:
     """Return True if any entry is structurally nonzero."""
     return not all(is_zero(y) for y in x.ravel())

@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwork.compiler.ir.symbol import Symbol
 from linkwork.spatial import cross, is_zero, mirrored
+from linkwork.spatial.factor import nonzero_entries, sparse_product
 
 
 class RelativeMotion(NamedTuple):
@@ -79,7 +80,7 @@ def rows_of_motion(
     V: np.ndarray,
 ) -> np.ndarray:
     """Return T V, the velocities of rows, (m,); contacts between bodies follow their relative motion."""
-    result: np.ndarray = without_relative(T, groups, relative) @ V
+    result: np.ndarray = sparse_product(without_relative(T, groups, relative), V)
     for group, motion in zip(groups, relative):
         if motion is not None:
             result[group] = -T[np.ix_(group, motion.other)] @ motion.of(V)
@@ -93,7 +94,7 @@ def forces_of_rows(
     lam: np.ndarray,
 ) -> np.ndarray:
     """Return Tᵀ λ, the forces on bodies and joints, (D,); those between bodies are opposite and equal."""
-    result: np.ndarray = without_relative(T, groups, relative).T @ lam
+    result: np.ndarray = sparse_product(without_relative(T, groups, relative).T, lam)
     for pair, contacts in by_pair(relative):
         parts = [-T[np.ix_(groups[k], pair.other)].T @ lam[groups[k]] for k in contacts]
         pair.add_force(result, sum(parts[1:], parts[0]))
@@ -185,12 +186,14 @@ class Carried(NamedTuple):
 
     def columns(self, rows: Sequence[int]) -> list[int]:
         """Return the columns in which T is not zero for some rows."""
-        return [j for j in range(self.T.shape[1]) if not all(is_zero(x) for x in self.T[list(rows), j])]
+        return np.flatnonzero(nonzero_entries(self.T[list(rows)]).any(axis=0)).tolist()
 
     def motion(self, lam: np.ndarray) -> np.ndarray:
         """Return the motions of bodies by all impulses."""
         f = forces_of_rows(self.T, self.groups, self.relative, lam)
-        return self.C @ f if self.B is None else self.B @ (self.C @ (self.B.T @ f))
+        if self.B is None:
+            return sparse_product(self.C, f)
+        return self.B @ (self.C @ (self.B.T @ f))
 
     def of_rows(self, V: np.ndarray) -> np.ndarray:
         """Return velocities of rows, (m,), by motions of bodies."""
@@ -223,10 +226,10 @@ class Carried(NamedTuple):
                 T[np.ix_(group, columns)] = _turned(self.T[np.ix_(group[:3], turn)], A, len(group))
             for part in (turn, linear):
                 if B is not None:
-                    B[part] = A @ B[part]
+                    B[part] = sparse_product(A, B[part])
                     continue
-                C[part] = A @ C[part]
-                C[:, part] = C[:, part] @ A.T
+                C[part] = sparse_product(A, C[part])
+                C[:, part] = sparse_product(C[:, part], A.T)
         return self._replace(T=T, C=mirrored(C), B=B)
 
 

@@ -11,6 +11,7 @@ from linkwork.algorithms.constrained.delassus import compliance
 from linkwork.algorithms.tree.forward_dynamics import articulated_body, factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.spatial import Factor, mirrored
+from linkwork.spatial.factor import sparse_product
 
 DEPENDENT_ROW_TOL = 1e-10  # pivot of loops' rows that depend on others, relative to their diagonal
 
@@ -23,12 +24,12 @@ class DelassusByMassMatrix:
         self.Y = self.M.half(J.T)
         self.y = self.M.half(dt * (tau - inverse_dynamics(nodes, np.zeros(nodes.nv), maps=True)))
         scaled = self.M.scaled(self.Y)
-        self.gained = scaled.T @ self.y
-        self.G = mirrored(self.Y.T @ scaled)
+        self.gained = sparse_product(scaled.T, self.y)
+        self.G = mirrored(sparse_product(self.Y.T, scaled))
 
     def moved(self, impulses: np.ndarray) -> np.ndarray:
         """Return the change of v in a step, (nv,)."""
-        return self.M.other_half(self.M.scaled(self.y + self.Y @ impulses))
+        return self.M.other_half(self.M.scaled(self.y + sparse_product(self.Y, impulses)))
 
 
 class DelassusBySweeps:

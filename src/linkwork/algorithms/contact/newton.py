@@ -24,6 +24,7 @@ from linkwork.algorithms.contact.newton_branches import Branch, NewtonOptions, b
 from linkwork.algorithms.contact.pivoting import Pivoted, pivoted
 from linkwork.algorithms.newton import infinity_norm, one_norm, tolerance
 from linkwork.compiler.ir.functions import loop, maximum, minimum, where
+from linkwork.spatial.factor import sparse_product
 from linkwork.spatial.solve import solve_without_pivots
 
 # steps in which λ follows, and those of the method of multipliers, in turn; twice as many each time
@@ -215,7 +216,7 @@ def solve(
     pivot_proximal = where(single, PIVOT_PROXIMAL_SINGLE, PIVOT_PROXIMAL)
     start = np.array(start, dtype=object)
     first_f = rows.forces(start)
-    first_V = rows.C @ first_f
+    first_V = sparse_product(rows.C, first_f)
     violated = where(one_norm(first_V) < np.inf, rows.violation(rows.at(first_V), start), np.inf)
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -229,22 +230,22 @@ def solve(
         # open one presses
         grip = where((turn < 0.5) & (count > 0.5), GRIP, 1.0)
         how = NewtonOptions(rate, where(quick, holds, 1.0 / rate), grip)
-        V = rows.C @ f
+        V = sparse_product(rows.C, f)
         w = rows.at(V)
         result = rows.branches(w, impulse, how)
         pulled, S = rows.assembled(impulse, result)
         missing = pulled - f
-        wrong = rows.C @ missing
-        change = solve_without_pivots(np.eye(D) + rows.C @ S, wrong[:, None])[:, 0]
+        wrong = sparse_product(rows.C, missing)
+        change = solve_without_pivots(np.eye(D) + sparse_product(rows.C, S), wrong[:, None])[:, 0]
         fine = one_norm(change) < np.inf
         change = where(fine, change, 0.0)
         moves = rows.along(change)
-        then = f + where(fine, missing - S @ change, 0.0)
+        then = f + where(fine, missing - sparse_product(S, change), 0.0)
         p, moved = rows.nearest(w + moves, impulse, rate)
         stepped = where(fine, rows.after(impulse, result, moves), impulse)
         tried = where(quick, rows.allowed(stepped), p)
         forces = rows.forces(tried)
-        motion = rows.C @ forces
+        motion = sparse_product(rows.C, forces)
         at_tried = rows.at(motion)
         violated = where(one_norm(motion) < np.inf, rows.violation(at_tried, tried), np.inf)
         better = violated < residual

@@ -38,6 +38,7 @@ from linkwork.model import GROUND, Model
 from linkwork.sko.prepare.rotors import lumped
 from linkwork.sko.prepare.trees import hinge_tree
 from linkwork.sko.tree import ModelTree
+from linkwork.spatial.factor import sparse_product
 
 ENERGY_GAIN_TOL = 1e-9  # energy gain by rounding, relative to the work of impulses
 
@@ -186,12 +187,12 @@ class Step:
         held = ConstraintRows.of(nodes, [*moving, *loops])
         self.size = sum(len(each.k) for each in moving)
         J = held.jacobian()
-        before = J @ v
+        before = sparse_product(J, v)
         self.turning = dt * turning_axes(model, v)
         self.response: Any = (DelassusByMassMatrix if method == "mass_matrix" else DelassusBySweeps)(
             nodes, held, J, tau, dt
         )
-        free = before + self.response.gained + J @ self.turning
+        free = before + self.response.gained + sparse_product(J, self.turning)
         self.G, self.free, self.released = without_loops(self.response.G, free, self.size)
         self.J = J[: self.size]
         self.before = before[: self.size]
@@ -233,12 +234,12 @@ class Step:
     def pushes(self, impulses: np.ndarray) -> np.ndarray:
         """Return impulses on rows as generalised ones, (nv,)."""
         moving = impulses if self.bodies is None else self.bodies.onto(impulses)
-        result: np.ndarray = self.J.T @ moving
+        result: np.ndarray = sparse_product(self.J.T, moving)
         return result
 
     def works(self, impulses: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Return the work of the impulse in each row in a step to u [J], (m,)."""
-        after = self.J @ u
+        after = sparse_product(self.J, u)
         after = after if self.bodies is None else self.bodies.of_rows(after)
         return 0.5 * (impulses * (self.before + after))
 
@@ -275,7 +276,7 @@ class Step:
 
     def expected(self, u: np.ndarray) -> list[Any]:
         """Return the gaps after the step [m] by their rates at its beginning."""
-        w = self.J @ u
+        w = sparse_product(self.J, u)
         w = w if self.bodies is None else self.bodies.of_rows(w)
         rates = [w[i] for i in self.begun.normals]
         return [gap + self.dt * rate for gap, rate in zip(self.begun.gaps, rates)]
