@@ -37,6 +37,31 @@ def test_rollouts_have_the_bits_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
         assert found.status.dtype.kind == "i" and found.status[3] == lw.Status.NOT_FINITE
 
 
+HOIST = """<mujoco><worldbody><site name="w" pos="-1 0 .1"/>
+  <body><joint name="s" type="slide" axis="0 .3 1"/><geom size=".1" mass="1"/><site name="l" pos="1 0 0"/></body>
+  <body><joint axis="1 .2 0"/><geom name="d" type="cylinder" size=".3 .1" euler="90 0 0"/></body>
+  <body pos="3 0 0"><joint type="ball" range="0 30"/><geom size=".1" pos="0 0 -.3" mass="1"/></body></worldbody>
+  <tendon><spatial name="r" range="0 1.62" frictionloss=".3"><site site="w"/><geom geom="d"/><site site="l"/></spatial></tendon>
+  <actuator><muscle tendon="r" lengthrange=".5 3" force="3"/></actuator></mujoco>"""
+
+
+@pytest.mark.slow
+def test_limits_muscles_and_tendons_have_the_bits_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mujoco")
+    model = lw.load(HOIST, strict=True)
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_state(rng)[0] for _ in range(3)])
+    q[:, 0] = 0.1
+    v = 3.0 * rng.normal(size=(3, model.nv))
+    drive = lw.Controls(rng.uniform(size=(3, 1)), activations=np.full((3, 1), 0.2))
+    options: dict[str, Any] = {"dt": 1e-3, "steps": 200, "record_every": 100}
+    expected = lw.rollout(model, q, v, drive, **options)
+    assert (expected.status == lw.Status.OK).all() and np.abs(expected.q[:, -1, 0] - 0.1).max() > 0.05
+    with fake_gpu(monkeypatch):
+        found = lw.rollout(model, q, v, drive, device="cuda", **options)
+    assert np.array_equal(found.q, expected.q) and np.array_equal(found.v, expected.v)
+
+
 def reduced(
     model: Any, sampler: Any, outputs: dict[str, Any], device: str | None, workers: int, **options: Any
 ) -> Any:
