@@ -208,19 +208,42 @@ def test_controls_of_actuators_are_those_of_rollouts(dtype: str) -> None:
     assert np.allclose(observed[:, :2], found.q[:, -1], rtol=0.0, atol=1e-13 if dtype == "float64" else 1e-6)
 
 
-def test_activations_are_not_begun_anew_in_every_step() -> None:
+@pytest.mark.parametrize("arrays", ["numpy", "torch"])
+@pytest.mark.parametrize("dynamics", [("filter", (0.1,)), ("muscle", (0.02, 0.05)), ("integrator", ())])
+def test_activations_go_on_from_step_to_step(dynamics: tuple[str, tuple[float, ...]], arrays: str) -> None:
+    """Steps with one action are those of one long rollout, until a world begins anew."""
+    pytest.importorskip(arrays)
     builder = lw.ModelBuilder("arm").add_body("link", mass=1.0, center=(0, 0, -0.3), inertia=(0.1, 0.1, 0.1))
     builder.add_joint("turn", Revolute((0.0, 1.0, 0.0)), parent="world", child="link")
-    builder.add_actuator(Actuator("slow", "joint", "turn", (("turn", 1.0),), dynamics=("filter", (0.1,))))
+    builder.add_actuator(Actuator("slow", "joint", "turn", (("turn", 1.0),), dynamics=dynamics))
+    builder.add_actuator(Actuator("fast", "joint", "turn", (("turn", 2.0),)))
     model = builder.build()
-    told = "'slow' of arm has dynamics, whose activations environments do not keep"
-    with pytest.raises(lw.ModelError, match=told):
-        lw.interop.gymnasium.actuator_controls(model)
-    action = lw.interop.gymnasium.Action(1, lambda action, worlds: lw.Controls(action))
-    env = lw.interop.gymnasium.VectorEnv(model, 2, action=action)
-    env.reset(seed=0)
-    with pytest.raises(lw.ModelError, match=told):
-        env.step(np.zeros((2, 1)))
+    action = lw.interop.gymnasium.actuator_controls(model)
+
+    env = lw.interop.gymnasium.VectorEnv(
+        model,
+        2,
+        action=action,
+        decimation=5,
+        dtype="float64",
+        observation=lambda worlds: worlds.activations,
+        arrays=arrays,
+    )
+    u = np.array([[0.7, 0.1], [0.2, -0.3]])
+    actions = env._library.constant(u, env._library.zeros((2, 2)))
+    drive = lw.Controls(u)
+    path = lw.rollout(model, np.zeros((2, 1)), np.zeros((2, 1)), drive, dt=2e-3, steps=20, record_every=5)
+    for _ in range(2):
+        seen, _ = env.reset(seed=0)
+        assert not np.asarray(seen).any() and seen.shape == (2, 2)
+        for k in range(1, 4):
+            seen, *_ = env.step(actions)
+            expected = drive.activations_at(model, k * 0.01)
+            np.testing.assert_allclose(np.asarray(seen), expected, atol=1e-14)
+            np.testing.assert_allclose(np.asarray(env._worlds.q), path.q[:, k], atol=1e-13)
+    env.reset(options={"reset_mask": np.array([True, False])})
+    np.testing.assert_allclose(np.asarray(env._worlds.activations)[0], 0.0)
+    assert np.asarray(env._worlds.activations)[1, 0] > 0.0
 
 
 def test_worlds_stand_on_the_ground() -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import ModelError, ShapeError
 from linkwork.functions.actuation import select_actuators
-from linkwork.interop.array_libraries import array_library
+from linkwork.interop.array_libraries import ArrayLibrary, array_library
 from linkwork.mechanism.actuator_laws import has_dynamics
-from linkwork.mechanism.names import join_names, printable
+from linkwork.mechanism.names import printable
 from linkwork.model import Model
 from linkwork.simulation import PD, Controls
 
@@ -35,6 +35,8 @@ class Worlds:
         Actions of the step.
     parameters : mapping of str to array
         Parameters that differ between worlds, by name.
+    activations : array, shape (worlds, actuators), or None
+        Activations of the actuators after the step; None without dynamics.
     """
 
     q: Any
@@ -44,6 +46,7 @@ class Worlds:
     t: Any
     action: Any
     parameters: Mapping[str, Any]
+    activations: Any = None
 
 
 @dataclass(frozen=True)
@@ -130,11 +133,10 @@ def joint_targets(model: Model, kp: Any, kd: Any, *, around: Any, reach: Any = 0
 def actuator_controls(model: Model, actuators: Any = None) -> Action:
     """Return actions that are controls of actuators of the model, by default of all.
 
-    -1 and 1 are the ends of the control range; -1 to 1 is used if an end is infinite. Actuators with dynamics
-    raise an error, since an environment does not keep their activations.
+    -1 and 1 are the ends of the control range; -1 to 1 is used if an end is infinite. The environment keeps
+    the activations of actuators with dynamics, which are zero after a reset, in `Worlds.activations`.
     """
     selected = select_actuators(model, actuators)
-    check_no_activations(model, selected)
     ends = np.array(
         [
             actuator.control_range if np.isfinite(actuator.control_range).all() else (-1.0, 1.0)
@@ -151,14 +153,56 @@ def actuator_controls(model: Model, actuators: Any = None) -> Action:
     return Action(len(selected), drive)
 
 
-def check_no_activations(model: Model, actuators: Any) -> None:
-    """Raise for actuators with dynamics, whose activations would begin anew in every step."""
-    slow = [repr(each.name) for each in select_actuators(model, actuators) if has_dynamics(each)]
-    if slow:
-        raise ModelError(
-            f"{join_names(slow)} of {printable(model.name)} {'have' if len(slow) > 1 else 'has'} dynamics, "
-            "whose activations environments do not keep; choose others with actuators="
-        )
+class Activations:
+    """Activations of actuators with dynamics in an environment, (worlds, actuators), zero after a reset."""
+
+    def __init__(self, model: Model, worlds: int) -> None:
+        self._model = model
+        self._worlds = worlds
+        self._names: tuple[str, ...] | None = None
+        self.values: np.ndarray | None = None  # float64, on the host; None without dynamics
+
+    def reset(self, worlds: np.ndarray) -> None:
+        """Set the activations of some worlds to zero."""
+        if self.values is not None:
+            self.values[worlds] = 0.0
+
+    def start(self, drive: Any) -> np.ndarray | None:
+        """Return the activations that a step of this drive begins with; None if it needs none."""
+        if not isinstance(drive, Controls) or drive.activations is not None:
+            return None
+        selected = select_actuators(self._model, drive.actuators)
+        if not any(map(has_dynamics, selected)):
+            return None
+        names = tuple(actuator.name for actuator in selected)
+        if self._names not in (None, names):
+            raise ModelError(
+                "VectorEnv: expected the same actuators in every step, since some have dynamics; got "
+                f"{', '.join(names)} after {', '.join(self._names or ())}"
+            )
+        if self.values is None:
+            self._names = names
+            self.values = np.zeros((self._worlds, len(selected)))
+        return self.values
+
+    def of_user(self, library: ArrayLibrary) -> Any:
+        """Return the activations as an array of the environment's library, or None."""
+        return None if self.values is None else library.to_user(library.native(self.values))
+
+    def of_drive(self, drive: Any, library: ArrayLibrary) -> Any:
+        """Return a drive with native arrays, and with activations if it needs them."""
+        native = library.to_native(drive)
+        start = self.start(drive)
+        return native if start is None else replace(native, activations=library.native(start))
+
+    def advance(self, drive: Any, library: ArrayLibrary, time: float, failed: np.ndarray) -> None:
+        """Replace the activations by those after a time [s]; worlds that failed keep theirs."""
+        before = self.start(drive)
+        if before is None:
+            return
+        controls = np.asarray(library.host(drive.values), dtype=float)
+        after = Controls(controls, drive.actuators, before).activations_at(self._model, time)
+        self.values = np.where(failed[:, None], before, after)
 
 
 def _max_efforts(model: Model) -> np.ndarray:

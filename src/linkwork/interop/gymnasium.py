@@ -13,6 +13,7 @@ JAX. On a GPU with PyTorch or JAX, only the flags of ended worlds are copied to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,16 @@ from linkwork.functions.joint_limits import check_switches, switched
 from linkwork.interop.array_libraries import array_library
 from linkwork.interop.environment_actions import (
     Action,
+    Activations,
     Worlds,
     actuator_controls,
-    check_no_activations,
     joint_targets,
     torques,
 )
 from linkwork.interop.packages import needed
 from linkwork.mechanism.names import printable
 from linkwork.model import Model
-from linkwork.simulation import Controls, Status, rollout
+from linkwork.simulation import Status, rollout
 from linkwork.simulation.numbers import real_numbers
 from linkwork.simulation.penetration import warn_penetration, warn_untested
 
@@ -173,6 +174,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             else len(impulse_names(model, contacts=switched(contacts, limits, friction)))
         )
         self._parameters: dict[str, Any] = {}
+        self._activations = Activations(model, self.num_envs)
         self._worlds: Worlds | None = None
         self._ended = np.zeros(self.num_envs, dtype=bool)
         self._autoreset = AUTORESETS[autoreset]
@@ -184,6 +186,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         """
         rng = np.random.default_rng(0)
         self._worlds = self._reset_worlds(self._empty_worlds(), np.arange(self.num_envs), rng)
+        if self._activations.start(self._action.drive(self._worlds.action, self._worlds)) is not None:
+            self._worlds = replace(self._worlds, activations=self._activations.of_user(self._library))
         if "contacts" in self._rollout_options:
             q = np.asarray(self._library.host(self._q), dtype=float)
             numbers = {
@@ -235,11 +239,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     def _mask(self, mask: Any) -> np.ndarray:
         result = np.asarray(self._library.host(mask))
         if result.shape != (self.num_envs,) or result.dtype != bool:
-            message = f"{result.dtype} of shape {result.shape}"
-            raise ShapeError(
-                f"VectorEnv: options['reset_mask']: expected a boolean array of shape ({self.num_envs},), "
-                f"got {message}"
-            )
+            expected = f"expected a boolean array of shape ({self.num_envs},)"
+            got = f"{result.dtype} of shape {result.shape}"
+            raise ShapeError(f"VectorEnv: options['reset_mask']: {expected}, got {got}")
         return result
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -286,14 +288,12 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         action = library.checked(library.from_user(actions), (self.num_envs, self._action.size), "actions")
         action = library.clipped(action)
         drive = self._action.drive(action, worlds)
-        if isinstance(drive, Controls):
-            check_no_activations(self.model, drive.actuators)
+        native = self._activations.of_drive(drive, library)
         options: dict[str, Any] = {"parameters": self._parameters} if self._parameters else {}
         options |= {"warm_start": self._impulses} if self._impulse_count else {}
-        result = rollout(
-            self.model, self._q, self._v, library.to_native(drive), **self._rollout_options, **options
-        )
+        result = rollout(self.model, self._q, self._v, native, **self._rollout_options, **options)
         failed = ~np.isin(library.host(result.status), CONTINUING)
+        self._activations.advance(drive, library, self._step_time, failed)
         q = result.q[:, -1]
         v = result.v[:, -1]
         if failed.any():
@@ -332,6 +332,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
                 )
         self._q = library.with_rows(self._q, selected, q)
         self._v = library.with_rows(self._v, selected, v)
+        self._activations.reset(selected)
         if self._impulse_count:
             self._impulses = library.with_rows(
                 self._impulses, selected, np.zeros((count, self._impulse_count))
@@ -383,7 +384,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     def _worlds_of(self, t: Any, action: Any, q_before: Any, v_before: Any) -> Worlds:
         to_user = self._library.to_user
         parameters = {name: to_user(x) for name, x in self._parameters.items()}
-        return Worlds(to_user(self._q), to_user(self._v), q_before, v_before, t, action, parameters)
+        now = (to_user(self._q), to_user(self._v), q_before, v_before, t, action, parameters)
+        return Worlds(*now, self._activations.of_user(self._library))
 
     def _observations(self) -> Any:
         worlds = self._worlds
