@@ -273,6 +273,11 @@ def test_fused_products_round_once() -> None:
     a, b, c = (2.0 ** rng.integers(-60, 60, 3000) * rng.standard_normal(3000) for _ in range(3))
     c[::3] = -(a * b)[::3] * (1.0 + 2.0**-52 * rng.integers(-4, 5, 1000))  # products that nearly cancel
     c[1::3] *= 2.0 ** rng.integers(-110, -50, 1000)  # below half of the last digit
+    # sums next to the middle between two numbers: the product ends 2^-53 ± 2^-81 or less below c
+    c[:900] = 1.0 + 2.0**-52 * rng.integers(0, 2**20, 900)
+    a[:900] = (1.0 + 2.0**-27) * rng.choice([-1.0, 1.0], 900)
+    b[:450] = 2.0**-53 * (1.0 - 2.0**-27)
+    b[450:900] = 2.0**-27 * (1.0 + 2.0**-27)
     special = np.array([(x, y, z) for x in SPECIAL for y in SPECIAL for z in SPECIAL]).T
     a, b, c = np.concatenate([np.stack([a, b, c]), special], axis=1)
     fma = SEMANTICS["fma"]
