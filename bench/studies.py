@@ -204,11 +204,17 @@ def small_chunks(model: lw.Model) -> None:
 
 
 def executors(study: lw.Study, workers: int, began: float) -> None:
-    """Print the rates of several threads and processes against those of one, which took `began` seconds."""
+    """Print the rates of several threads and processes against those of one, which took `began` seconds, and
+    how long they take to start: until each has computed a block.
+    """
+    block = make(study.models[0], workers * study.block, study.task.steps, study.block)
     for executor in ("threads", "processes"):
-        rate = study.samples / seconds(partial(study.run, executor=executor, workers=workers, progress=False))
-        message = f"{rate:12,.0f} samples/s, {rate * began / study.samples:.2f} times one worker's"
-        print(f"{workers} {executor:<26} {message}", flush=True)
+        how = {"executor": executor, "workers": workers, "progress": False}
+        start = seconds(partial(block.run, **how))
+        took = seconds(partial(study.run, **how))
+        message = f"{study.samples / took:12,.0f} samples/s, {began / took:.2f} times one worker's"
+        after = f"start {start:.2f} s, {began / max(took - start, 1e-9):.2f} times after it"
+        print(f"{workers} {executor:<26} {message}; {after}", flush=True)
 
 
 def folder_and_parts(study: lw.Study, folder: Path | None) -> None:
