@@ -29,7 +29,7 @@ LOOKAHEAD_STEPS = 3.0  # steps at constant velocity within which a singular stat
 MIN_DROP_FACTOR = 3.0
 DEAD_POINT_CONDITIONING = 1e-2  # of constrained loops, below which they explain a stop
 MAX_REGULAR_SPEED = 1e4  # [rad, m, rad/s or m/s] beyond which the stability of steps is checked
-MAX_RANGE_FRACTION = 0.1  # of the range of a limited joint, moved in one step, with the same consequence
+MAX_RANGE_FRACTION = 0.5  # of the range of a limited joint, moved in one step, with the same consequence
 MAX_NUMBER = 1e100  # larger numbers count as infinite
 # fraction of the conditioning of a mechanism that remains if only coordinates become singular
 REGULAR_FRACTION = 0.25
