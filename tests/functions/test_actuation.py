@@ -290,6 +290,8 @@ def test_errors() -> None:
         lw.rollout(model, q, v, lw.Controls([0.0], ["m"], activations=[0.0]), dt=1e-3, steps=1)
     with pytest.raises(lw.ShapeError, match="controls: expected an array that broadcasts to"):
         lw.simulate(model, q, v, 0.01, lw.Controls(np.zeros(3)))
+    with pytest.raises(lw.DtypeError, match="lw.Controls: controls: expected an array of real numbers"):
+        lw.simulate(model, q, v, 0.01, lw.Controls(lambda q, v, t: None))
     with pytest.raises(ModelError, match="has no actuators"):
         lw.actuation(lw.robots.mini_cheetah(), lw.robots.mini_cheetah().neutral(), np.zeros(18), [])
 

@@ -25,6 +25,7 @@ from linkwork.mechanism.actuator_laws import (
 from linkwork.mechanism.names import join_names, printable
 from linkwork.model import Model
 from linkwork.simulation.control import Control
+from linkwork.simulation.numbers import real_numbers
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def warn_inactive_actuators(who: str, model: Any) -> None:
 
 
 def _rows(values: Any, q: np.ndarray, count: int, label: str) -> np.ndarray:
-    x = np.asarray(values, dtype=float)
+    x = real_numbers("lw.Controls", label, values)
     expected = (*q.shape[:-1], count)
     try:
         if x.shape[-1:] != (count,):
