@@ -273,3 +273,31 @@ def test_converged_near_singular_states_means_that_rows_are_met(method: str, dty
     met = violation < (1e-5 if dtype == "float32" else 1e-13) * np.abs(a).max(axis=1)
     assert converged[:4].all() and not converged[-4:].any()
     assert met[converged > 0.5].all()
+
+
+@pytest.mark.parametrize("inputs", [(), ("placement",)])
+def test_rows_across_the_plane_of_all_motions_exert_no_force(inputs: tuple[str, ...]) -> None:
+    """A rounded normal gives rows of 1e-17, on which an unknown force must not divide."""
+    builder = lw.ModelBuilder("planar arm in a tilted plane")
+    for k in range(3):
+        builder.add_body(f"link{k}", mass=1.0, center=(0.1, 0.02, 0.03), inertia=(0.01, 0.01, 0.01))
+        place: Any = {"xyz": (0.3, 0, 0)} if k else {"rpy": (0.5, 0, 0)}
+        builder.add_joint(
+            f"hinge{k}", Revolute(), parent=f"link{k - 1}" if k else "world", child=f"link{k}", **place
+        )
+    builder.add_frame("tip", body="link2", xyz=(0.2, 0.1, 0.3))
+    arm = builder.build()
+    plane = [lw.OnPlane("tip", normal=(0.0, -np.sin(0.5), np.cos(0.5)))]
+    q, v = arm.random_state(0)
+    tau = np.array([0.1, 0.2, 0.3])
+    free = lw.forward_dynamics(arm, q, v, tau)
+    values = {"parameters": {name: arm.parameters()[name] for name in inputs}}
+    for method in METHODS:
+        a, f = lw.constrained_dynamics(arm, q, v, tau, constraints=plane, method=method, **values)
+        assert np.allclose(a, free, rtol=1e-12) and abs(f[0]) < 1e-9
+    assert np.allclose(lw.impact(arm, q, v, constraints=plane, **values)[0], v, rtol=1e-12)
+    found = lw.constrained_inverse_dynamics(arm, q, v, free, constraints=plane, **values)[0]
+    assert np.allclose(found, tau, atol=1e-12)
+    found = lw.constrained_dynamics_derivatives(arm, q, v, tau, constraints=plane, **values)[:3]
+    for one, other in zip(found, lw.forward_dynamics_derivatives(arm, q, v, tau)):
+        assert np.allclose(one, other, atol=1e-9)

@@ -10,8 +10,12 @@ import numpy as np
 
 from linkwork.algorithms.constrained.truncation import Family, NullRows, null_rows, rows_to_truncate
 from linkwork.algorithms.tree.inverse_dynamics import accelerations
-from linkwork.compiler.ir.functions import is_set, where
-from linkwork.constraints import Constraint, Rows, rows_of
+from linkwork.algorithms.tree.mass_matrix import mass_matrix
+from linkwork.compiler.ir.context import untraced
+from linkwork.compiler.ir.functions import absolute, is_set, maximum, where
+from linkwork.compiler.ir.precision import by_precision
+from linkwork.constraints import Constraint, Rows, rows_of, with_nominal_numbers
+from linkwork.errors import LinkworkError
 from linkwork.model import Model
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.custom import Tree
@@ -20,6 +24,11 @@ from linkwork.sko.prepare.rotors import lumped
 from linkwork.sko.prepare.trees import hinge_tree
 from linkwork.sko.tree import TreeState
 from linkwork.spatial import Inertia, any_nonzero, is_zero, mirrored
+
+TRIAL_STATES = 3
+ROUNDING_TOL = 1e-10  # of the motion of its bodies, up to which a row moves by rounding errors only
+SINGLE_ROUNDING_TOL = 1e-5  # the same in single precision
+PLACEMENTS = ("placement", "frame_placement", "loop_placement", "ratio")  # parameters that decide J
 
 
 class ConstraintRows:
@@ -47,6 +56,8 @@ class ConstraintRows:
         """
         self._take(nodes, rows_of(nodes, constraints), targets, active)
         model = getattr(nodes, "model", None)
+        if isinstance(model, Model):
+            self._clear(rounding_rows(model, constraints), model)
         for rows, family in rows_to_truncate(model, tuple(constraints), self.groups, rounded=rounded):
             self._truncate(rows, family)
 
@@ -75,6 +86,25 @@ class ConstraintRows:
         self._acting: np.ndarray | None = None  # a condition for each row; None where all act
         if active is not None:
             self._deactivate(active)
+
+    def _clear(self, largest: dict[int, float], model: Model) -> None:
+        """Set rows of rounding errors to zero: by structure, or by value where parameters decide J."""
+        if not largest:
+            return
+        factors = np.zeros(self.m, dtype=object)
+        if any(name.partition("@")[0] in PLACEMENTS for name in model.parameter_inputs):
+            J = self.jacobian()
+            for r, scale in largest.items():
+                size: Any = 0.0
+                for x in J[r]:
+                    size = maximum(size, absolute(x))
+                tolerance = by_precision(size, ROUNDING_TOL, SINGLE_ROUNDING_TOL)
+                factors[r] = where(size > scale * tolerance, 1.0, 0.0)
+        for of in (self.K, self.c):
+            for k, X in of.items():
+                of[k] = X.copy()
+                for r in largest:
+                    of[k][r] = X[r] * factors[r]
 
     def _truncate(self, rows: list[int], family: Family) -> None:
         """Remove redundant combinations of a family's rows; see `truncation`."""
@@ -224,6 +254,77 @@ class ConstraintRows:
                     )
                     local_rows |= set(rows)
         return local_rows, added
+
+
+def rounding_rows(model: Model, constraints: Sequence[Constraint]) -> dict[int, float]:
+    """Return the rows of J that consist of rounding errors in any configuration, by nominal numbers.
+
+    The rounded normal of the plane in which a body moves gives such a row. The values are the largest entries
+    that rows of this size have along the motion of their bodies.
+    """
+    nominal = model.nominal
+    constraints = with_nominal_numbers(model, constraints)
+    key = (rounding_rows, constraints)
+    try:
+        if key in nominal.cache:
+            return nominal.cache[key]
+    except TypeError:  # constraints of others
+        return _rounding_rows(nominal, constraints)
+    nominal.cache[key] = _rounding_rows(nominal, constraints)
+    return nominal.cache[key]
+
+
+def _rounding_rows(model: Model, constraints: Sequence[Constraint]) -> dict[int, float]:
+    rng = np.random.default_rng(0)
+    scales: np.ndarray | None = None
+    rounding = None
+    with untraced():
+        for _ in range(TRIAL_STATES):
+            try:
+                nodes = nodes_for(model, constraints, model.tree_random(rng))
+                J, largest = _with_largest_entries(ConstraintRows.of(nodes, rows_of(nodes, constraints)))
+            except (LinkworkError, ZeroDivisionError):
+                return {}
+            small = (np.abs(J) <= ROUNDING_TOL * largest).all(axis=1) & J.any(axis=1)
+            rounding = small if rounding is None else rounding & small
+            if not rounding.any():
+                return {}
+            sizes = largest.max(axis=1, initial=0.0)
+            scales = sizes if scales is None else np.maximum(scales, sizes)
+    assert rounding is not None and scales is not None
+    return {int(r): float(scales[r]) for r in np.flatnonzero(rounding)}
+
+
+def _with_largest_entries(rows: ConstraintRows) -> tuple[np.ndarray, np.ndarray]:
+    """Return J, (m, nv), of plain numbers, and the largest entries that rows of this size could have."""
+    J = np.asarray(rows.jacobian(), dtype=float)
+    largest = np.zeros_like(J)
+    motions: dict[HingeNode, np.ndarray] = {}
+    for k in rows.nodes.base_to_tips():
+        motion = np.zeros((k.rows, rows.nodes.nv))
+        if k.parent is not rows.nodes.ground:
+            motion += np.asarray(k.A.gather(np.eye(k.rows)), dtype=float).T @ motions[k.parent]
+        motion[:, k.dofs] += np.asarray(k.H, dtype=float).T
+        motions[k] = motion
+        if k in rows.K:
+            K = np.asarray(rows.K[k], dtype=float)
+            for part in _vectors(k):
+                size = np.linalg.norm(K[:, part], axis=1)
+                largest += np.outer(size, np.linalg.norm(motion[part], axis=0))
+        if k in rows.c:
+            largest[:, k.dofs] += np.abs(np.asarray(rows.c[k], dtype=float))
+    largest[J == 0.0] = 0.0  # by structure, such as common motions of both bodies
+    inertia = np.sqrt(np.maximum(np.diag(np.asarray(mass_matrix(rows.nodes), dtype=float)), 0.0))
+    per_inertia = np.divide(largest, inertia, out=np.zeros_like(largest), where=inertia > 0.0)
+    return J, np.maximum(largest, inertia * per_inertia.max(axis=1, initial=0.0)[:, None])
+
+
+def _vectors(k: HingeNode) -> list[slice]:
+    """Return the rows of a node that are a vector or a single number."""
+    blocks = [block for block in k.blocks.values() if block.stop - block.start == 6]
+    vectors = [slice(i, i + 3) for block in blocks for i in (block.start, block.start + 3)]
+    covered = {i for part in vectors for i in range(part.start, part.stop)}
+    return vectors + [slice(i, i + 1) for i in range(k.rows) if i not in covered]
 
 
 def is_zero_outside(row: np.ndarray, columns: slice) -> bool:
