@@ -15,8 +15,9 @@ from linkwork.mechanism import Frame, LoopConstraint
 from linkwork.mechanism.checks import numbers
 from linkwork.mechanism.limits import Limits
 from linkwork.model.attached_builder import AttachedBuilder
-from linkwork.model.finish_loops import check_dependent_joints, constrain_all, with_slack
+from linkwork.model.finish_loops import check_dependent_joints, constrain_all
 from linkwork.model.loop_joints import LoopJoint, checked_tolerance, start_coordinates
+from linkwork.model.loop_variants import with_used_equations
 from linkwork.model.model import Model
 from linkwork.model.tree_builder import TreeBuilder
 from linkwork.model.tree_layout import TreeLayout
@@ -125,7 +126,7 @@ class ModelBuilder(TreeBuilder, AttachedBuilder):
         )
         if embedded and not embed:
             return constrain_all(model, limits)
-        model = with_slack(model, limits) if constrained_loops else model
+        model = with_used_equations(model, limits) if constrained_loops else model
         if limits and embedded:
             set_frozen(model, "clusters", clusters_of(model, limits))
         check_dependent_joints(model)  # also raises if loops cannot be closed

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from linkwork.errors import ModelError
-from linkwork.loops.analysis import ClusterAnalysis
 from linkwork.loops.closing_notes import closing_notes
 from linkwork.loops.cluster_search import constrained_clusters
-from linkwork.loops.clusters import find_families
 from linkwork.loops.independent_rows import loops_with_independent_rows
-from linkwork.mechanism import LoopConstraint
 from linkwork.mechanism.limits import Limits
 from linkwork.model.model import Model
 
@@ -41,20 +38,3 @@ def constrain_all(model: Model, limits: Limits | None) -> Model:
         notes=notes,
         kernels={},
     )
-
-
-def with_slack(model: Model, limits: Limits | None) -> Model:
-    """Return a copy whose constrained loops have the slack of equations with rounded numbers."""
-    analysis = ClusterAnalysis(model, limits)
-    changed: dict[str, LoopConstraint] = {}
-    for bodies, loops in find_families(model.joints, model.loops):
-        if not any(loop in model.constrained_loops for loop in loops) or all(loop.linear for loop in loops):
-            continue
-        try:
-            cluster = analysis.constrained_cluster((bodies, loops))
-        except ModelError:  # raised where states are computed
-            continue
-        if cluster.slack:
-            changed |= {loop.name: loop for loop in loops_with_independent_rows(model, cluster)}
-    constrained_loops = tuple(changed.get(loop.name, loop) for loop in model.constrained_loops)
-    return replace(model, constrained_loops=constrained_loops, kernels={}) if changed else model

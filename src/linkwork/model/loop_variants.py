@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LimitError, ModelError
+from linkwork.loops.analysis import ClusterAnalysis
 from linkwork.loops.closing_notes import CannotClose, closing_notes
 from linkwork.loops.clusters import Ancestors, find_families
 from linkwork.loops.independent_rows import loops_with_independent_rows
 from linkwork.mechanism import GROUND, LoopConstraint
+from linkwork.mechanism.limits import Limits
 from linkwork.mechanism.names import printable
 from linkwork.model.data import AnyModel, ModelData
 from linkwork.model.loop_joints import (
@@ -44,6 +46,35 @@ def with_loops(model: AnyModel, constrain: Iterable[str], embed: Iterable[str]) 
     variant = replace(model, embedded=embedded, constrained_loops=constrained_loops, kernels={})
     _ = variant.clusters  # raises if a loop cannot be embedded
     return variant
+
+
+def with_used_equations(model: AnyModel, limits: Limits | None = None) -> AnyModel:
+    """Return a copy whose constrained loops use independent equations, with the slack of rounded numbers."""
+    analysis = ClusterAnalysis(model, limits)
+    changed: dict[str, LoopConstraint] = {}
+    unused = tuple(loop.with_independent_rows(None) for loop in model.constrained_loops)
+    for bodies, loops in find_families(model.joints, (*model.embedded, *unused)):
+        if not any(loop in unused for loop in loops) or all(loop.linear for loop in loops):
+            continue
+        try:
+            cluster = analysis.constrained_cluster((bodies, loops))
+        except ModelError:  # raised where states are computed
+            continue
+        changed |= {loop.name: loop for loop in loops_with_independent_rows(model, cluster)}
+    constrained_loops = tuple(changed.get(loop.name, loop) for loop in unused)
+    return replace(model, constrained_loops=constrained_loops, kernels={})
+
+
+def with_as_many_equations(model: AnyModel) -> AnyModel:
+    """Return a copy whose constrained loops use the equations that are independent now, if as many are."""
+    if not model.constrained_loops:
+        return model
+    analysed = with_used_equations(model)
+    counts = [
+        sum(len(getattr(loop, "independent_rows", None) or ()) for loop in variant.constrained_loops)
+        for variant in (analysed, model)
+    ]
+    return analysed if counts[0] == counts[1] else model
 
 
 def with_loop(model: AnyModel, spec: LoopJoint, start: Any, tolerance: float | None) -> AnyModel:
@@ -94,10 +125,11 @@ def _with_constraint(model: AnyModel, constraint: LoopConstraint, embed: bool) -
         else {"constrained_loops": (*model.constrained_loops, constraint)}
     )
     model = replace(model, **loops, kernels={})  # type: ignore[arg-type]
+    model = with_used_equations(model) if model.constrained_loops else model
     family_bodies = {
         k
         for bodies, family_loops in find_families(model.joints, model.loops)
-        if constraint in family_loops
+        if constraint.name in {loop.name for loop in family_loops}
         for k in bodies
     }
     earlier_choices = [relaxation for k in sorted(family_bodies) for relaxation in model.joints[k].choices]

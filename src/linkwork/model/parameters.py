@@ -20,6 +20,7 @@ from linkwork.mechanism.names import did_you_mean
 from linkwork.mechanism.tree import Body, MassProperties
 from linkwork.model.data import AnyModel, ModelData
 from linkwork.model.joint_properties import check_properties
+from linkwork.model.loop_variants import with_as_many_equations
 from linkwork.spatial import Inertia, Pose, physical_problems, rotation
 from linkwork.spatial.constants import reals, set_frozen
 
@@ -383,15 +384,16 @@ def replaced(model: AnyModel, values: Mapping[str, Any]) -> AnyModel:
     if geometric_kinds and model.embedded:  # the same velocities stay independent
         independent_names = set(model.v_names)
         loop_bodies = {k for c in model.clusters if c.constraints for k in c.bodies}
-        joints = [
+        fields["joints"] = tuple(
             replace(j, independent=tuple(name in independent_names for name in j.v_names))
             if k in loop_bodies and j.nv
             else j
             for k, j in enumerate(fields["joints"])
-        ]
-        fields["joints"] = tuple(joints)
+        )
     variant = replace(model, **fields, kernels={})
-    if not geometric_kinds:
+    if geometric_kinds:
+        variant = with_as_many_equations(variant)
+    else:
         set_frozen(variant, "clusters", model.clusters)  # unchanged, and expensive to compute
     added_notes = (note for note in inconsistent_inertias(variant, inertias) if note not in model.notes)
     set_frozen(variant, "notes", (*model.notes, *added_notes))
