@@ -205,100 +205,187 @@ def solve(
     `alone`: rows are motions themselves, few of which are redundant. Then first steps go on to a part of the
     tolerance.
     """
-    goal, less = (ALONE, ALONE_PROXIMAL) if alone else (1.0, 1.0)
-    rows = ProblemRows(carried, g, blocks)
-    m = len(start)
-    D = len(carried.C)
-    single = tolerance(1.0, g) > 1.5
-    last_rate = where(single, LAST_RATE_SINGLE, LAST_RATE)
-    proximal = where(single, PROXIMAL_SINGLE, less * PROXIMAL)
-    early = where(single, EARLY_SINGLE, proximal)
-    pivot_proximal = where(single, PIVOT_PROXIMAL_SINGLE, PIVOT_PROXIMAL)
-    start = np.array(start, dtype=object)
-    first_f = rows.forces(start)
-    first_V = sparse_product(rows.C, first_f)
-    violated = where(one_norm(first_V) < np.inf, rows.violation(rows.at(first_V), start), np.inf)
+    search = _Search(ProblemRows(carried, g, blocks), start, least, limit, alone)
+    last = search.state(loop(search.turns, search.first.flat(), limit=limit))
+    return Found(last.best, last.residual, last.count)
 
-    def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
-        best = x[:m]
-        impulse = x[m : 2 * m]
+
+class _State(NamedTuple):
+    """The best impulses so far with their forces on bodies, and the impulses and forces to go on from.
+
+    `own_f` are the forces where the method of multipliers last changed λ. `rate` is ρ, `small` the proximal
+    term, `turn` the steps of this turn, and `slow` those of multipliers in it.
+    """
+
+    best: np.ndarray
+    impulse: np.ndarray
+    f: np.ndarray
+    own_f: np.ndarray
+    best_f: np.ndarray
+    residual: Any
+    rate: Any
+    small: Any
+    turn: Any
+    slow: Any
+    count: Any
+
+    def flat(self) -> np.ndarray:
+        """Return all numbers, (n,)."""
+        return np.array([x for each in self for x in np.atleast_1d(each)], dtype=object)
+
+
+class _Trial(NamedTuple):
+    """A Newton step from λ: impulses that are tried, their forces and motion, and the largest violation of
+    any law; and what the method of multipliers compares with them.
+
+    `stepped` are the impulses after the step, `then` the forces that it predicts. `misfit` is the change of
+    velocities that it does not predict, `moved` the largest change of impulses as a velocity, and `lost` and
+    `had` the energies of what is missing after and before it.
+    """
+
+    stepped: np.ndarray
+    impulses: np.ndarray
+    forces: np.ndarray
+    violated: Any
+    then: np.ndarray
+    misfit: Any
+    moved: Any
+    lost: Any
+    had: Any
+
+
+class _Search:
+    """Steps of Newton's method and of the method of multipliers, in turn."""
+
+    def __init__(self, rows: ProblemRows, start: np.ndarray, least: Any, limit: int, alone: bool) -> None:
+        self.goal, less = (ALONE, ALONE_PROXIMAL) if alone else (1.0, 1.0)
+        self.rows = rows
+        self.least = least
+        self.limit = limit
+        self.alone = alone
+        single = tolerance(1.0, rows.g) > 1.5
+        self.last_rate = where(single, LAST_RATE_SINGLE, LAST_RATE)
+        self.proximal = where(single, PROXIMAL_SINGLE, less * PROXIMAL)
+        self.early = where(single, EARLY_SINGLE, self.proximal)
+        self.pivot_proximal = where(single, PIVOT_PROXIMAL_SINGLE, PIVOT_PROXIMAL)
+        start = np.array(start, dtype=object)
+        f = rows.forces(start)
+        V = sparse_product(rows.C, f)
+        violated = where(one_norm(V) < np.inf, rows.violation(rows.at(V), start), np.inf)
+        self.first = _State(start, start, f, f, f, violated, RATES[0], self.proximal, 0.0, SLOW, 0.0)
+
+    def state(self, x: np.ndarray) -> _State:
+        """Return the state of numbers x, (n,)."""
+        m = len(self.first.best)
+        D = len(self.first.f)
         f, own_f, best_f = (x[2 * m + k * D : 2 * m + (k + 1) * D] for k in range(3))
-        residual, rate, small, turn, slow, count = x[2 * m + 3 * D :]
-        quick = turn < QUICK - 0.5
-        holds = small if alone else where(count < EARLY - 0.5, early, small)
+        return _State(x[:m], x[m : 2 * m], f, own_f, best_f, *x[2 * m + 3 * D :])
+
+    def turns(self, x: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Go on with steps; where the first ones of a turn fail, pivoting leads to where it goes on."""
+        now = self.state(loop(self.step, x, limit=self.limit))
+        enter = (now.residual > self.least) & (now.count < self.limit - 0.5)
+        known = Pivoted(now.best, now.best_f, now.residual, now.count)
+        begin = where(now.count < QUICK + 0.5, 0.0, known.impulses)  # in the first turn all contacts are open
+        end = pivoted(self.rows, known, begin, enter, self.pivot_proximal, self.least)
+        # as they are after the first steps of a turn
+        after = now._replace(
+            best=end.impulses,
+            impulse=end.impulses,
+            f=end.forces,
+            own_f=end.forces,
+            best_f=end.forces,
+            residual=end.residual,
+            count=end.steps,
+        )
+        return after.flat(), (end.residual > self.least) & (after.count < self.limit - 0.5)
+
+    def step(self, x: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Return the state after one more step."""
+        now = self.state(x)
+        quick = now.turn < QUICK - 0.5
+        holds = now.small if self.alone else where(now.count < EARLY - 0.5, self.early, now.small)
         # where all of that failed, what presses sticks at first: a sliding contact that jams opens, and an
         # open one presses
-        grip = where((turn < 0.5) & (count > 0.5), GRIP, 1.0)
-        how = NewtonOptions(rate, where(quick, holds, 1.0 / rate), grip)
-        V = sparse_product(rows.C, f)
+        grip = where((now.turn < 0.5) & (now.count > 0.5), GRIP, 1.0)
+        trial = self._trial(now, NewtonOptions(now.rate, where(quick, holds, 1.0 / now.rate), grip), quick)
+        better = trial.violated < now.residual
+        best, best_f, residual = (
+            where(better, a, b)
+            for a, b in (
+                (trial.impulses, now.best),
+                (trial.forces, now.best_f),
+                (trial.violated, now.residual),
+            )
+        )
+        following = self._followed(now, trial, quick)
+        after, slows = self._turned(following._replace(best=best, best_f=best_f, residual=residual))
+        unsolved = residual > where(now.count < QUICK - 1.5, self.goal * self.least, self.least)
+        goes_on = unsolved & (where(slows, 0.0, 1.0) > 0.5) & (now.count < self.limit - 1.5)
+        return after.flat(), goes_on
+
+    def _trial(self, now: _State, how: NewtonOptions, quick: Any) -> _Trial:
+        """Return Newton's step on the branches at λ."""
+        rows = self.rows
+        C = rows.C
+        V = sparse_product(C, now.f)
         w = rows.at(V)
-        result = rows.branches(w, impulse, how)
-        pulled, S = rows.assembled(impulse, result)
-        missing = pulled - f
-        wrong = sparse_product(rows.C, missing)
-        change = solve_without_pivots(np.eye(D) + sparse_product(rows.C, S), wrong[:, None])[:, 0]
+        selected = rows.branches(w, now.impulse, how)
+        pulled, S = rows.assembled(now.impulse, selected)
+        missing = pulled - now.f
+        wrong = sparse_product(C, missing)
+        change = solve_without_pivots(np.eye(len(C)) + sparse_product(C, S), wrong[:, None])[:, 0]
         fine = one_norm(change) < np.inf
         change = where(fine, change, 0.0)
         moves = rows.along(change)
-        then = f + where(fine, missing - sparse_product(S, change), 0.0)
-        p, moved = rows.nearest(w + moves, impulse, rate)
-        stepped = where(fine, rows.after(impulse, result, moves), impulse)
+        then = now.f + where(fine, missing - sparse_product(S, change), 0.0)
+        p, moved = rows.nearest(w + moves, now.impulse, now.rate)
+        stepped = where(fine, rows.after(now.impulse, selected, moves), now.impulse)
         tried = where(quick, rows.allowed(stepped), p)
         forces = rows.forces(tried)
-        motion = sparse_product(rows.C, forces)
+        motion = sparse_product(C, forces)
         at_tried = rows.at(motion)
         violated = where(one_norm(motion) < np.inf, rows.violation(at_tried, tried), np.inf)
-        better = violated < residual
-        best, best_f, residual = (
-            where(better, a, b) for a, b in ((tried, best), (forces, best_f), (violated, residual))
-        )
+        misfit = infinity_norm(at_tried - w - moves)
         # the method of multipliers: what is missing now is motion - V - change
-        error = infinity_norm(at_tried - w - moves)
-        nearer = ((forces - then) @ (motion - V - change) < LESS * (missing @ wrong)) | (error <= 0.1 * least)
-        near = nearer & (error <= maximum(ACCEPTED_ERROR * moved, 0.1 * least))
+        lost = (forces - then) @ (motion - V - change)
+        return _Trial(stepped, tried, forces, violated, then, misfit, moved, lost, missing @ wrong)
+
+    def _followed(self, now: _State, trial: _Trial, quick: Any) -> _State:
+        """Return the impulses and forces to go on from: λ follows each quick step; in the method of
+        multipliers it becomes p where that is near to what the step predicts.
+        """
+        nearer = (trial.lost < LESS * trial.had) | (trial.misfit <= 0.1 * self.least)
+        near = nearer & (trial.misfit <= maximum(ACCEPTED_ERROR * trial.moved, 0.1 * self.least))
+        rate = now.rate
         slower = where(nearer, rate, maximum(FALLS * rate, LEAST_RATE))
-        grown = where(near, minimum(GROWS * rate, last_rate), slower)
+        grown = where(near, minimum(GROWS * rate, self.last_rate), slower)
         other = where(rate > 0.5 * RATES[0], RATES[1], where(rate > 0.5 * RATES[1], RATES[2], RATES[0]))
-        impulse = where(quick, stepped, where(near, tried, impulse))
-        own_f = where(near, forces, own_f)
+        impulse = where(quick, trial.stepped, where(near, trial.impulses, now.impulse))
+        own_f = where(near, trial.forces, now.own_f)
         # no nearer: from λ once more with a smaller ρ; with the least, half a step, so that steps do not go
         # to and fro
-        f = where(quick | nearer, then, where(slower < rate, own_f, 0.5 * (f + then)))
-        rate = where(quick, other, grown)
-        # each way goes on from the best impulses of all, and differs from what was tried before
-        turn = turn + 1.0
+        back = where(slower < rate, own_f, 0.5 * (now.f + trial.then))
+        f = where(quick | nearer, trial.then, back)
+        return now._replace(impulse=impulse, f=f, own_f=own_f, rate=where(quick, other, grown))
+
+    def _turned(self, now: _State) -> tuple[_State, Any]:
+        """Return the state with the next step's numbers, and whether the quick steps of a turn have ended.
+
+        Each way goes on from the best impulses of all, and differs from what was tried before.
+        """
+        turn = now.turn + 1.0
         slows = (turn > QUICK - 0.5) & (turn < QUICK + 0.5)
-        again = turn > QUICK + slow - 0.5
+        again = turn > QUICK + now.slow - 0.5
         impulse, f, own_f = (
-            where(slows | again, a, b) for a, b in ((best, impulse), (best_f, f), (best_f, own_f))
+            where(slows | again, a, b)
+            for a, b in ((now.best, now.impulse), (now.best_f, now.f), (now.best_f, now.own_f))
         )
-        rate = where(slows, FIRST_RATE, where(again, RATES[0], rate))
+        rate = where(slows, FIRST_RATE, where(again, RATES[0], now.rate))
         turn = where(again, 0.0, turn)
-        small = where(
-            again, where(small < LEAST_PROXIMAL * proximal, proximal / LEAST_PROXIMAL, 0.1 * small), small
-        )
-        slow = where(again, 2.0 * slow, slow)
-        after = [*best, *impulse, *f, *own_f, *best_f, residual, rate, small, turn, slow, count + 1.0]
-        unsolved = residual > where(count < QUICK - 1.5, goal * least, least)
-        goes_on = unsolved & (where(slows, 0.0, 1.0) > 0.5) & (count < limit - 1.5)
-        return np.array(after, dtype=object), goes_on
-
-    def turns(x: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Go on with steps; where the first ones of a turn fail, pivoting leads to where it goes on."""
-        x = loop(step, x, limit=limit)
-        residual, count = x[2 * m + 3 * D], x[-1]
-        enter = (residual > least) & (count < limit - 0.5)
-        known = Pivoted(x[:m], x[2 * m + 2 * D : 2 * m + 3 * D], residual, count)
-        begin = where(count < QUICK + 0.5, 0.0, known.impulses)  # in the first turn all contacts are open
-        end = pivoted(rows, known, begin, enter, pivot_proximal, least)
-        parts = (end.impulses, end.impulses, end.forces, end.forces, end.forces)
-        ahead = [a for part in parts for a in part]  # as they are after the first steps of a turn
-        after = [*ahead, end.residual, *x[len(ahead) + 1 : -1], end.steps]
-        return np.array(after, dtype=object), (end.residual > least) & (after[-1] < limit - 0.5)
-
-    first = np.array(
-        [*start, *start, *first_f, *first_f, *first_f, violated, RATES[0], proximal, 0.0, SLOW, 0.0],
-        dtype=object,
-    )
-    last = loop(turns, first, limit=limit)
-    return Found(last[:m], last[2 * m + 3 * D], last[-1])
+        larger = self.proximal / LEAST_PROXIMAL
+        smaller = where(now.small < LEAST_PROXIMAL * self.proximal, larger, 0.1 * now.small)
+        small = where(again, smaller, now.small)
+        slow = where(again, 2.0 * now.slow, now.slow)
+        numbers = {"rate": rate, "small": small, "turn": turn, "slow": slow, "count": now.count + 1.0}
+        return now._replace(impulse=impulse, f=f, own_f=own_f, **numbers), slows

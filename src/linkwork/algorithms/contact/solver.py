@@ -113,11 +113,10 @@ def solve(
     if problem.carried is not None or (m <= MOST_MOTIONS and not implicit):
         return _on_bodies(problem, start, iterations, within)
     G, g, blocks, _, bounce = problem
-    rounded = tolerance(ROUNDED, g)  # more in single precision
     small = proximal(g)
     for block in blocks:
         block.prepare(G, small)
-    least = within + rounded * minimum(infinity_norm(g), FAST)
+    least = within + tolerance(ROUNDED, g) * minimum(infinity_norm(g), FAST)
     solved = _solved_by_newton(problem)
 
     def step(x: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -132,17 +131,15 @@ def solve(
         best = where(better, change, best)
         ahead = retained
         if solved:
-            lines = [blocks[k].linearised(swept[list(blocks[k].rows)], branches[k]) for k in solved]
-            tried = _until_one_opens(blocks, swept, _newton(now, swept, [blocks[k] for k in solved], lines))
+            tried = _guess(now, swept, solved, branches)
             take = (where(better, wait, guessed - (WATCHED - 1.0)) < 0.5) & (one_norm(tried) < np.inf)
             ahead = where(take, tried, retained)
             guessed = where(take, where(better, 1.0, guessed + 1.0), 0.0)
             wait = where(better, wait - 1.0, where(take, wait, pause))
             pause = where(better | take, pause, 2.0 * pause)
         more = best > 0.1 * least
-        if (
-            bounce is not None
-        ):  # solved, but impulses gain energy: go on from here with a smaller part of the restitution
+        if bounce is not None:
+            # solved, but impulses gain energy: go on from here with a smaller part of the restitution
             smaller = where(more, part[0], bounce.less(retained, part[0]))
             again = smaller < part[0]
             part = [smaller]
@@ -159,23 +156,33 @@ def solve(
     first = np.array(
         [*start, *start, np.inf, 0.0, 0.0, 1.0, *([] if bounce is None else [1.0]), 0.0], dtype=object
     )
-    if implicit:
-        last = loop(
-            _with_branches(problem, step),
-            np.concatenate([start, first, np.zeros(m * m)]),
-            limit=iterations,
-            newton=m,
-        )
-        lam = last[:m]
-        last = last[: -m * m]
-    else:
-        last = loop(step, first, limit=iterations)
-        lam = last[m : 2 * m]
+    lam, last = _iterated(problem, step, start, first, iterations, implicit)
     part = 1.0 if bounce is None else last[-2]
     at_end = problem if bounce is None else problem._replace(g=bounce.free + bounce.targets(part))
     residual = violation(at_end, lam)
-    count = last[-1]
-    return Solution(lam, residual, count, where(_plain(residual) <= least, 1.0, 0.0), part)
+    return Solution(lam, residual, last[-1], where(_plain(residual) <= least, 1.0, 0.0), part)
+
+
+def _iterated(
+    problem: Problem, step: Step, start: np.ndarray, first: np.ndarray, iterations: int, implicit: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the impulses, (m,), and the last state of the solver's steps."""
+    m = len(start)
+    if not implicit:
+        last = loop(step, first, limit=iterations)
+        return last[m : 2 * m], last
+    state = np.concatenate([start, first, np.zeros(m * m)])
+    last = loop(_with_branches(problem, step), state, limit=iterations, newton=m)
+    return last[:m], last[: -m * m]
+
+
+def _guess(problem: Problem, swept: np.ndarray, solved: Sequence[int], branches: Sequence[Any]) -> np.ndarray:
+    """Return the impulses after a Newton step from those of a sweep; `solved` are the blocks that it solves
+    for, by index.
+    """
+    blocks = problem.blocks
+    lines = [blocks[k].linearised(swept[list(blocks[k].rows)], branches[k]) for k in solved]
+    return _until_one_opens(blocks, swept, _newton(problem, swept, [blocks[k] for k in solved], lines))
 
 
 def _on_bodies(problem: Problem, start: np.ndarray, iterations: int, within: float) -> Solution:
