@@ -26,6 +26,7 @@ CHECKED_BYTES = 1 << 26  # larger blocks are kept only while the machine has tha
 HUGE_PAGE = 1 << 21
 GRANULARITY = 1 << 16  # sizes of blocks are multiples of this
 MAX_RETURNED = 16  # blocks that wait for the next result or `release`; further ones are freed
+BYTES = np.dtype(np.uint8)
 MAX_WASTE = 1.25  # ratio of a block to the smallest result that reuses it
 
 
@@ -46,9 +47,10 @@ class Memory(mmap.mmap):
         The callback is a function of C: an exception that a signal handler raises, such as Ctrl-C, would be
         lost in a callback of Python.
         """
-        block = np.frombuffer(self, dtype=np.uint8)
-        self.lease = Lease(block, returned.append)
-        self.lease.memory = self
+        block = np.frombuffer(self, BYTES)
+        lease = Lease(block, returned.append)
+        self.lease = lease
+        lease.memory = self
         return block
 
 
@@ -70,16 +72,20 @@ class ResultPool:
 
     def arrays(self, shapes: Iterable[tuple[int, ...]], dtype: Any) -> tuple[np.ndarray, ...]:
         """Return uninitialised arrays of one dtype, each on memory of its own."""
-        self._collect()
+        if self._returned:
+            self._collect()
         dtype = np.dtype(dtype)
-        sizes = [(shape, math.prod(shape) * dtype.itemsize) for shape in shapes]
-        self._limit = max(KEEP_BYTES, sum(size + GRANULARITY for _, size in sizes))
-        return tuple(
-            np.ndarray(shape, dtype, self._take(size).lend(self._returned))
-            if size >= MIN_BYTES
-            else np.empty(shape, dtype)
-            for shape, size in sizes
-        )
+        total = 0
+        arrays = []
+        for shape in shapes:
+            size = math.prod(shape) * dtype.itemsize
+            if size >= MIN_BYTES:
+                arrays.append(np.ndarray(shape, dtype, self._take(size).lend(self._returned)))
+            else:
+                arrays.append(np.empty(shape, dtype))
+            total += size + GRANULARITY
+        self._limit = max(KEEP_BYTES, total)
+        return tuple(arrays)
 
     @property
     def unused_bytes(self) -> int:
@@ -93,12 +99,10 @@ class ResultPool:
         self._unused.clear()
 
     def _kept_bytes(self) -> int:
-        return sum(map(len, list(self._unused)))
+        return sum(map(len, self._unused[:]))
 
     def _collect(self) -> None:
         """Keep or free the blocks whose arrays are gone."""
-        if not self._returned:
-            return
         while self._returned:
             try:
                 lease = self._returned.popleft()
@@ -120,7 +124,7 @@ class ResultPool:
 
     def _take(self, size: int) -> Memory:
         largest = MAX_WASTE * size + GRANULARITY
-        for memory in reversed(list(self._unused)):
+        for memory in self._unused[::-1]:
             if size <= len(memory) <= largest:
                 try:
                     self._unused.remove(memory)
