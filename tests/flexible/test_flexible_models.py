@@ -229,6 +229,17 @@ def test_constraints_hold_flexible_frames():
     np.testing.assert_allclose(found[0], found[1], atol=1e-6 * np.abs(found[0]).max())
 
 
+def test_anchors_of_flexible_frames_are_their_deformed_places():
+    model = robot("flexible_arm")
+    q, at = (model.random_state(seed)[0] for seed in (0, 1))
+    still = np.zeros(model.nv)
+    T, T_at = (lw.frame_pose(model, x, frame="tool") for x in (q, at))
+    weld = lw.Weld("tool", at=at, gains=lw.Gains(stiffness=1.0))
+    error = lw.constraint_bias(model, q, still, constraints=[weld])
+    np.testing.assert_allclose(error[3:], T[:3, :3].T @ (T - T_at)[:3, 3], atol=1e-12)
+    np.testing.assert_allclose(lw.constraint_bias(model, at, still, constraints=[weld]), 0.0, atol=1e-12)
+
+
 def test_forces_act_on_deformed_places():
     """A force on a body that modes move is its generalised force by the frame's Jacobian."""
     model = robot("flexible_arm")

@@ -75,7 +75,8 @@ def _in_world(model: Model, frame: Frame, q: tuple[float, ...]) -> Pose:
     place = frame.place
     for k in path_to_ground(frame.body, model.joints):
         joint = model.joints[k]
-        place = joint.place.then(joint.kind.transform(np.array(q[joint.q_slice]))).then(place)
+        mover = joint if joint.follows is None else model.joints[joint.follows]  # modes of a flexible body
+        place = joint.place.then(joint.kind.transform(np.array(q[mover.q_slice]))).then(place)
     return place
 
 
