@@ -288,6 +288,17 @@ def test_what_scaled_links_in_one_body_exclude_is_refused() -> None:
     assert lw.load(lw.export_urdf(model)).weight_compensations == model.weight_compensations
 
 
+@pytest.mark.parametrize("links", [["arm"], ["plate"], ["hand", "palm"]])
+def test_one_weight_has_one_compensation(links: list[str]) -> None:
+    """Forces and energies once disagreed about the weight of a scaled link that was compensated again."""
+    builder = loaded_robot().add_body("palm", mass=0.1)
+    builder.add_joint("glue", Fixed(), parent="hand", child="palm")
+    for link in links:
+        builder.compensate_weight(link, fraction=0.4)
+    with pytest.raises(ModelError, match=f"weight of link '{links[-1]}': expected one compensation for body"):
+        builder.build()
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -339,7 +339,13 @@ class TreeBuilder(LoopBuilder):
         for link, compensation in self._compensations.items():
             if link not in poses or poses[link][0] == GROUND:
                 raise ModelError(f"weight of link {link!r}{self._no_link(link)}")
-            compensations.append(replace(compensation, body=poses[link][0]))
+            body = poses[link][0]
+            if any(each.body == body for each in compensations):
+                raise ModelError(
+                    f"weight of link {link!r}: expected one compensation for body {bodies[body].name!r}, got "
+                    "another by compensate_weight or gravity_scale"
+                )
+            compensations.append(replace(compensation, body=body))
         return tuple(sorted(compensations, key=lambda each: each.body))
 
     def _children(self) -> dict[str, list[str]]:
