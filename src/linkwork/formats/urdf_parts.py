@@ -45,7 +45,6 @@ AXISLESS: dict[str, Callable[[], Joint]] = {
     "universal": Universal,
     "gimbal": Gimbal,
 }
-NUMBERED = {"helical": "pitch", "rod": "length"}  # kinds with a numeric attribute
 ONE = ("revolute", "continuous", "prismatic", "helical")  # types with one DoF
 LIMITED = ("revolute", "prismatic", "helical")  # types with position limits
 MAX_VALUE = 1e30  # largest length, mass or moment, so that products remain finite

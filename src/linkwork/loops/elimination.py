@@ -64,11 +64,6 @@ class Elimination:
             )
             done.update(columns)
 
-    @property
-    def block_sizes(self) -> list[int]:
-        """Sizes of the irreducible blocks in the order of solution."""
-        return [len(rows) for rows, _, _, _ in self._blocks]
-
     def solve(self, b: np.ndarray) -> np.ndarray:
         """Return x of A x + b = 0, (n,) or (n, k), for b of shape (m,) or (m, k).
 

@@ -61,11 +61,6 @@ class ProcessExecutor(Executor):
         for thread in self._threads:
             thread.start()
 
-    @property
-    def process_ids(self) -> list[int]:
-        """The processes that are running."""
-        return [each.pid for each in set(self._processes) if each.poll() is None]
-
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "LINKWORK_THREADS": str(self._threads_each)}
         environment["PYTHONPATH"] = os.pathsep.join(each for each in sys.path if each)

@@ -50,8 +50,6 @@ class Reduction:
     right.
     """
 
-    needs_gradient = False
-
     @property
     def outputs(self) -> tuple[str, ...]:
         """The outputs that it reads."""
