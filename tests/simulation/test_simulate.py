@@ -562,6 +562,16 @@ def test_csv_keeps_every_bit(tmp_path: Path) -> None:
     assert np.array_equal(np.array(lines[1:], dtype=float).T, np.array(list(log.to_dict().values())))
 
 
+@pytest.mark.parametrize("first, later", [({}, {"sum": 1.0}), ({1: 0.0}, {1: 0.0}), ({"a": 0.0}, {})])
+def test_memory_that_a_file_would_lose_is_refused(first: Any, later: Any, tmp_path: Path) -> None:
+    def controller(q: Any, v: Any, t: Any, memory: Any) -> Any:
+        return 0.0 * v, dict(later)
+
+    log = lw.simulate(pendulum(), [0.1], [0.0], 0.003, controller, memory=first)
+    with pytest.raises(lw.ModelError, match="Log.save: memory of the controller"):
+        log.save(tmp_path / "log.npz")
+
+
 def test_a_saved_log_is_the_same_and_is_played(tmp_path: Path) -> None:
     model = falling()
     log = lw.simulate(

@@ -336,12 +336,11 @@ def _arrays(log: Log) -> dict[str, np.ndarray]:
 
 
 def _memory_arrays(memory: tuple[Any, ...]) -> dict[str, np.ndarray]:
-    """Return the controller's memory as arrays over the states.
-
-    It may be a number, an array, or a mapping of these.
-    """
+    """Return the memory of a controller, a number, an array or a mapping of these, over the states."""
     try:
         if isinstance(memory[0], Mapping):
+            if any(sorted(m) != sorted(map(str, memory[0])) for m in memory):
+                raise ValueError  # names that are not text, or not the same in all states
             return {f"memory/{name}": np.stack([_number(m[name]) for m in memory]) for name in memory[0]}
         return {"memory": np.stack([_number(m) for m in memory])}
     except (TypeError, ValueError, KeyError, AttributeError):
