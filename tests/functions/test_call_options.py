@@ -177,15 +177,19 @@ def test_options_of_kernels_are_checked(arm: Any, option: str, value: Any) -> No
 @pytest.mark.parametrize("kind", ["jvp", "jacobian", "vjp"])
 def test_derivatives_check_arrays_as_their_function_does(kind: str) -> None:
     """Rows of a batch fail alone; one state raises, by position and by name."""
-    quadruped = lw.robots.quadruped()
+    b = lw.ModelBuilder("ball")
+    b.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.add_joint("free", lw.joints.Free(), parent="world", child="ball")
+    b.add_geometry("sphere", "sphere", 0.2, link="ball")
+    ball = b.build()
     contacts = lw.Contacts()
-    q = np.array(quadruped.neutral())
+    q = np.array(ball.neutral())
     q[2] += 1.0
-    v = np.zeros(quadruped.nv)
-    count = len(contacts.candidates(quadruped))
+    v = np.zeros(ball.nv)
+    count = len(contacts.candidates(ball))
     options = {"wrt": "tau", "contacts": contacts, "optional": ("contact_friction",)}
-    derivative = getattr(lw, kind)(lw.step, quadruped, **options)
-    ones = np.ones(quadruped.nv)
+    derivative = getattr(lw, kind)(lw.step, ball, **options)
+    ones = np.ones(ball.nv)
     weights = {"jvp": [ones], "jacobian": [], "vjp": [ones, ones]}[kind]
 
     def call(dt: Any, friction: Any) -> np.ndarray:
@@ -198,7 +202,7 @@ def test_derivatives_check_arrays_as_their_function_does(kind: str) -> None:
         with pytest.raises(LinkworkError, match="dt"):
             call(dt, np.ones(count))
         with pytest.raises(LinkworkError, match="dt"):
-            lw.step(quadruped, q, v, v, dt, contacts=contacts)
+            lw.step(ball, q, v, v, dt, contacts=contacts)
     with pytest.raises(LinkworkError, match="contact_friction"):
         call(1e-3, -np.ones(count))
     if kind == "jacobian":

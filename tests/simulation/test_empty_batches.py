@@ -25,12 +25,21 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("name", ["arm", "quadruped", "tello"])
+CASES = [
+    *(
+        (name, option)
+        for name in ("arm", "quadruped", "four_bar")
+        for option in OPTIONS
+        if option != "contacts"
+    ),
+    ("quadruped", "contacts"),
+    ("tello", "contacts"),  # loops and contacts
+]
+
+
+@pytest.mark.parametrize(("name", "option"), CASES)
 def test_a_rollout_without_rows_has_its_shapes(name: str, option: str) -> None:
     model = getattr(lw.robots, name)()
-    if (name, option) == ("arm", "contacts"):
-        pytest.skip("the arm has no shapes")
     options = dict(OPTIONS[option])
     if options.get("tau") == "each":
         options["tau"] = np.zeros((0, STEPS, model.nv))
