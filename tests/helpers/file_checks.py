@@ -250,8 +250,17 @@ def _compare_limits(model: lw.Model, theirs: Any, told: str) -> None:
     bodies = body_names([theirs.body(k).name for k in range(theirs.nbody)])
     names = joint_names([theirs.joint(k).name for k in range(theirs.njnt)], bodies, theirs.jnt_bodyid)
     acts = not theirs.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+    spatial = {tendon.name: tendon for tendon in model.tendons}
+    for k in range(theirs.ntendon):
+        tendon = spatial.get(theirs.tendon(k).name)
+        if tendon is not None and theirs.tendon_limited[k] and acts:
+            close(tendon.range, theirs.tendon_range[k], told)
+        assert tendon is None or tendon.limited == bool(theirs.tendon_limited[k] and acts), told
     for k, name in enumerate(names):
         joint = model.joint(name)
+        if theirs.jnt_type[k] == mujoco.mjtJoint.mjJNT_BALL:
+            limit = theirs.jnt_range[k].max() if acts and theirs.jnt_limited[k] else np.inf
+            assert joint.max_angle == limit, told
         if joint.nv > 1:
             continue
         limits = (-np.inf, np.inf)

@@ -31,6 +31,7 @@ class File:
         self.joints: list[str] = []
         self.balls: list[str] = []
         self.sites: list[str] = []
+        self.wraps: list[tuple[str, str]] = []  # shapes for tendons, and the words of sites beside them
         self.bodies: list[str] = []
         self.moving: list[str] = []  # names of hinges and slides with their kinds, for keyframes
         self.meshes: list[str] = []
@@ -149,6 +150,8 @@ class File:
             words += f' axis="{numbers(self.rng.normal(size=3))}"'
         if kind != "free" and some(self.rng, 0.4):
             words += f' pos="{numbers(0.3 * self.rng.normal(size=3))}"'
+        if kind == "ball" and self.wide and some(rng, 0.2):
+            words += f' range="0 {self.angle(rng.uniform(0.1, 3.0)):.5g}"'
         return f"<joint {words}{self.acting(kind)}/>"
 
     def moved(self, depth: int) -> str:
@@ -193,6 +196,8 @@ class File:
                 else self.place()
             )
             inside += self.framed(f'<site name="{site}"{self.of_class()}{place}/>')
+            if self.wide and not self.copied and some(rng, 0.4):
+                inside += self.framed(self.wrapped(site))
         child = self.of_class("childclass")
         name = self.name("body")
         if not self.copied:
@@ -202,6 +207,14 @@ class File:
         part = self.compensated or (rng.choice([0.5, 1.0, -0.3]) if self.wide and some(rng, 0.05) else 0.0)
         more = f' gravcomp="{part}"' if part else ""
         return f'<body name="{name}"{child}{self.place()}{more}>{"".join(parts)}</body>'
+
+    def wrapped(self, site: str) -> str:
+        """A shape without mass that touches nothing, for tendons around it, maybe beside the site."""
+        rng = self.rng
+        name = self.name("wrap")
+        self.wraps.append((name, f' sidesite="{site}"' if some(rng, 0.5) else ""))
+        size = f'size="{numbers(rng.uniform(0.05, 0.3, size=2))}" type="{rng.choice(["sphere", "cylinder"])}"'
+        return f'<geom name="{name}" {size} mass="0" contype="0" conaffinity="0"{self.place()}/>'
 
     def several(self, depth: int, left: int) -> str:
         """A body, or copies of it."""
@@ -296,11 +309,16 @@ class File:
         inside = ""
         for branch in range(int(rng.integers(1, 3))):
             inside += f'<pulley divisor="{rng.uniform(0.5, 3):.4g}"/>' if branch else ""
-            chosen = rng.choice(self.sites, size=int(rng.integers(2, 4)))
-            inside += "".join(f'<site site="{each}"/>' for each in chosen)
+            for k, each in enumerate(rng.choice(self.sites, size=int(rng.integers(2, 4)))):
+                if k and self.wraps and some(rng, 0.6):
+                    geom, side = self.wraps[rng.integers(len(self.wraps))]
+                    inside += f'<geom geom="{geom}"{side}/>'
+                inside += f'<site site="{each}"/>'
         words = f' stiffness="{rng.uniform(0, 9):.4g}"' if some(rng, 0.6) else ""
         words += f' springlength="{numbers(np.sort(rng.uniform(0, 4, size=2)))}"' if some(rng, 0.4) else ""
         words += f' damping="{rng.uniform(0, 2):.4g}"' if some(rng, 0.5) else ""
+        words += f' range="{numbers(np.sort(rng.uniform(0, 4, size=2)))}"' if some(rng, 0.3) else ""
+        words += f' frictionloss="{rng.uniform(0, 1):.4g}"' if some(rng, 0.2) else ""
         actuator = self.driven(f'tendon="{name}"') if some(rng, 0.5) else ""
         return f'<spatial name="{name}"{words}>{inside}</spatial>', actuator
 
@@ -326,6 +344,7 @@ class File:
                 'general dyntype="filterexact" dynprm="0.3" actlimited="true" actrange="-.3 .4"',
                 'general dyntype="integrator" actlimited="true" actrange="-.3 .4"',
                 'general dyntype="integrator" actearly="true" actlimited="true" actrange="-.3 .4"',
+                'dcmotor motorconst="0.3" resistance="2"',
                 'muscle lengthrange="0.2 1.8" timeconst="0.02 0.05"',
                 'muscle lengthrange="-1 1" force="20" range="0.6 1.2" lmin="0.4" tausmooth="0.1"',
             ]
