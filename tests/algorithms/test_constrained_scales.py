@@ -15,7 +15,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.algorithms.constrained.row_mobility import row_mobilities
-from linkwork.joints import Revolute
+from linkwork.joints import Joint, Prismatic, Revolute
 from linkwork.model import Model
 
 METHODS = ("caba", "pv", "pv_early", "ltls", "ltl")
@@ -275,19 +275,42 @@ def test_converged_near_singular_states_means_that_rows_are_met(method: str, dty
     assert met[converged > 0.5].all()
 
 
-@pytest.mark.parametrize("inputs", [(), ("placement",)])
-def test_rows_across_the_plane_of_all_motions_exert_no_force(inputs: tuple[str, ...]) -> None:
-    """A rounded normal gives rows of 1e-17, on which an unknown force must not divide."""
+def arm_in_tilted_plane(first: Joint) -> tuple[Model, list[lw.Constraint]]:
+    """A planar arm on a first joint, and the plane of its motions."""
     builder = lw.ModelBuilder("planar arm in a tilted plane")
     for k in range(3):
         builder.add_body(f"link{k}", mass=1.0, center=(0.1, 0.02, 0.03), inertia=(0.01, 0.01, 0.01))
         place: Any = {"xyz": (0.3, 0, 0)} if k else {"rpy": (0.5, 0, 0)}
+        kind = Revolute() if k else first
         builder.add_joint(
-            f"hinge{k}", Revolute(), parent=f"link{k - 1}" if k else "world", child=f"link{k}", **place
+            f"joint{k}", kind, parent=f"link{k - 1}" if k else "world", child=f"link{k}", **place
         )
     builder.add_frame("tip", body="link2", xyz=(0.2, 0.1, 0.3))
-    arm = builder.build()
-    plane = [lw.OnPlane("tip", normal=(0.0, -np.sin(0.5), np.cos(0.5)))]
+    return builder.build(), [lw.OnPlane("tip", normal=(0.0, -np.sin(0.5), np.cos(0.5)))]
+
+
+def test_rows_across_the_plane_of_free_motions_exert_no_force() -> None:
+    """Only the first joint, which slides along the normal, moves the constraint's row."""
+    arm, plane = arm_in_tilted_plane(Prismatic())
+    q, v = arm.random_state(0)
+    a, tau = np.array([0.3, 0.1, -0.2]), np.array([0.1, 0.2, 0.3])
+    needed = lw.inverse_dynamics(arm, q, v, a)
+    found = lw.constrained_inverse_dynamics(
+        arm, q, v, a, constraints=plane, actuators=["joint0"], minimize="constraint_force"
+    )
+    for one, other in zip(found, (needed[:1], [0.0], [0.0, *needed[1:]])):
+        assert np.allclose(one, other, atol=1e-10)
+    given = (arm, q, v, a, tau)
+    held = lw.hybrid_dynamics_derivatives(*given, prescribed=["joint0"], constraints=plane)
+    free = lw.hybrid_dynamics_derivatives(*given, prescribed=["joint0"])
+    for one, other in zip(held[:3], free):
+        assert np.allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.parametrize("inputs", [(), ("placement",)])
+def test_rows_across_the_plane_of_all_motions_exert_no_force(inputs: tuple[str, ...]) -> None:
+    """A rounded normal gives rows of 1e-17, on which an unknown force must not divide."""
+    arm, plane = arm_in_tilted_plane(Revolute())
     q, v = arm.random_state(0)
     tau = np.array([0.1, 0.2, 0.3])
     free = lw.forward_dynamics(arm, q, v, tau)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constrained.constrained_dynamics_derivatives import KKT
-from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for, rounding_rows
 from linkwork.algorithms.constrained.proximal import Result, Settings
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
@@ -109,7 +109,8 @@ class HybridSolution:
         self.prescribed = prescribed
         constraint_rows = self._rows(model, arrays.q, arrays.v, arrays.f_ext, arrays.targets)
         reduced_rows = reduced(constraint_rows, prescribed, arrays.a)
-        self.kkt = KKT(reduced_rows, weights, redundant=redundant)
+        rounding = rounding_rows(model, constraints, ~prescribed) if isinstance(model, Model) else {}
+        self.kkt = KKT(reduced_rows.cleared(rounding, model), weights, redundant=redundant)
         self.J = constraint_rows.jacobian()
         self.M = mass_matrix(constraint_rows.nodes)
         bias = inverse_dynamics(reduced_rows.nodes, np.zeros(reduced_rows.nodes.nv))

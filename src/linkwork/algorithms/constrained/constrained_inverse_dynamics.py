@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for, rounding_rows
 from linkwork.algorithms.constrained.row_mobility import row_mobilities
 from linkwork.algorithms.loops.active_joints import least_squares, rows_of_G, with_active
 from linkwork.algorithms.loops.closing import spanning_acceleration, spanning_velocity
@@ -74,7 +74,8 @@ def constrained_inverse_dynamics(
     driven_model, independent, v, a, to_driven = _driven(model, actuators, q, v, a)
     nodes: Any = nodes_for(driven_model, constraints, q, v, f_ext)
     T = inverse_dynamics(nodes, a)
-    J = ConstraintRows(nodes, constraints).jacobian()
+    rows = ConstraintRows(nodes, constraints)
+    J = rows.jacobian()
     units = _row_units(model, constraints) if minimize == "torque" else np.ones(len(J))
     J = (J.T * units).T
     groups = _groups(nodes, independent, actuators)
@@ -82,7 +83,13 @@ def constrained_inverse_dynamics(
     passive = np.setdiff1d(np.arange(driven_model.nv), active)
 
     force_weights = np.asarray(weights) if minimize == "constraint_force" else np.ones(len(J))
-    passive_rows = PassiveRows(J[:, passive], mass_matrix(nodes)[np.ix_(passive, passive)], force_weights)
+    J_passive = J[:, passive]
+    if to_driven is None:  # velocities are those of the model
+        free = np.isin(np.arange(model.nv), passive)
+        if rounding := rounding_rows(model, constraints, free):
+            cleared = rows.cleared(rounding, model).jacobian()[:, passive]
+            J_passive = (cleared.T * units).T
+    passive_rows = PassiveRows(J_passive, mass_matrix(nodes)[np.ix_(passive, passive)], force_weights)
     lam = passive_rows.solve(T[passive])
     if minimize == "torque":
         metrics = [_metric(group.W, np.asarray(weights)[group.indices]) for group in groups]

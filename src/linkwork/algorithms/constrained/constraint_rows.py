@@ -87,6 +87,14 @@ class ConstraintRows:
         if active is not None:
             self._deactivate(active)
 
+    def cleared(self, largest: dict[int, float], model: Model) -> ConstraintRows:
+        """Return the rows with zeros in those of `rounding_rows`."""
+        result = copy(self)
+        result.K = dict(self.K)
+        result.c = dict(self.c)
+        result._clear(largest, model)
+        return result
+
     def _clear(self, largest: dict[int, float], model: Model) -> None:
         """Set rows of rounding errors to zero: by structure, or by value where parameters decide J."""
         if not largest:
@@ -256,25 +264,29 @@ class ConstraintRows:
         return local_rows, added
 
 
-def rounding_rows(model: Model, constraints: Sequence[Constraint]) -> dict[int, float]:
+def rounding_rows(
+    model: Model, constraints: Sequence[Constraint], free: np.ndarray | None = None
+) -> dict[int, float]:
     """Return the rows of J that consist of rounding errors in any configuration, by nominal numbers.
 
     The rounded normal of the plane in which a body moves gives such a row. The values are the largest entries
-    that rows of this size have along the motion of their bodies.
+    that rows of this size have along the motion of their bodies. `free`: velocities that the rows act on,
+    (nv,); default all.
     """
     nominal = model.nominal
     constraints = with_nominal_numbers(model, constraints)
-    key = (rounding_rows, constraints)
+    free = np.ones(nominal.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
+    key = (rounding_rows, constraints, tuple(free.tolist()))
     try:
         if key in nominal.cache:
             return nominal.cache[key]
     except TypeError:  # constraints of others
-        return _rounding_rows(nominal, constraints)
-    nominal.cache[key] = _rounding_rows(nominal, constraints)
+        return _rounding_rows(nominal, constraints, free)
+    nominal.cache[key] = _rounding_rows(nominal, constraints, free)
     return nominal.cache[key]
 
 
-def _rounding_rows(model: Model, constraints: Sequence[Constraint]) -> dict[int, float]:
+def _rounding_rows(model: Model, constraints: Sequence[Constraint], free: np.ndarray) -> dict[int, float]:
     rng = np.random.default_rng(0)
     scales: np.ndarray | None = None
     rounding = None
@@ -282,7 +294,8 @@ def _rounding_rows(model: Model, constraints: Sequence[Constraint]) -> dict[int,
         for _ in range(TRIAL_STATES):
             try:
                 nodes = nodes_for(model, constraints, model.tree_random(rng))
-                J, largest = _with_largest_entries(ConstraintRows.of(nodes, rows_of(nodes, constraints)))
+                rows = ConstraintRows.of(nodes, rows_of(nodes, constraints))
+                J, largest = _with_largest_entries(rows, free)
             except (LinkworkError, ZeroDivisionError):
                 return {}
             small = (np.abs(J) <= ROUNDING_TOL * largest).all(axis=1) & J.any(axis=1)
@@ -295,8 +308,8 @@ def _rounding_rows(model: Model, constraints: Sequence[Constraint]) -> dict[int,
     return {int(r): float(scales[r]) for r in np.flatnonzero(rounding)}
 
 
-def _with_largest_entries(rows: ConstraintRows) -> tuple[np.ndarray, np.ndarray]:
-    """Return J, (m, nv), of plain numbers, and the largest entries that rows of this size could have."""
+def _with_largest_entries(rows: ConstraintRows, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return J, (m, free), of plain numbers, and the largest entries that rows of this size could have."""
     J = np.asarray(rows.jacobian(), dtype=float)
     largest = np.zeros_like(J)
     motions: dict[HingeNode, np.ndarray] = {}
@@ -313,8 +326,10 @@ def _with_largest_entries(rows: ConstraintRows) -> tuple[np.ndarray, np.ndarray]
                 largest += np.outer(size, np.linalg.norm(motion[part], axis=0))
         if k in rows.c:
             largest[:, k.dofs] += np.abs(np.asarray(rows.c[k], dtype=float))
+    J = J[:, free]
+    largest = largest[:, free]
     largest[J == 0.0] = 0.0  # by structure, such as common motions of both bodies
-    inertia = np.sqrt(np.maximum(np.diag(np.asarray(mass_matrix(rows.nodes), dtype=float)), 0.0))
+    inertia = np.sqrt(np.maximum(np.diag(np.asarray(mass_matrix(rows.nodes), dtype=float))[free], 0.0))
     per_inertia = np.divide(largest, inertia, out=np.zeros_like(largest), where=inertia > 0.0)
     return J, np.maximum(largest, inertia * per_inertia.max(axis=1, initial=0.0)[:, None])
 
