@@ -19,6 +19,7 @@ import pytest
 import linkwork as lw
 from linkwork import studies
 from linkwork.studies import storage
+from linkwork.studies.fingerprint import digest
 from study_kills import CHUNK, SAMPLES, small_study
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'linkwork[study]'")
@@ -197,6 +198,49 @@ def test_folders_of_other_studies_are_refused(tmp_path: Path) -> None:
     with pytest.raises(lw.StudyError, match="holds a study already"):
         small_study().run(folder, progress=False)
     assert files == {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+SCRIPT = """
+from functools import partial
+LIMIT = 0.5
+def double(x):
+    return 2.0 * x
+def helper(x):
+    return double(x) - LIMIT
+def again(x, depth=1):
+    return known["again"](x, 0) if depth else helper(x)
+known = {"again": again}
+class Speed:
+    def __call__(self, batch):
+        return batch.v[:, -1, 0] - LIMIT
+def plain(batch):
+    return again(batch.v[:, -1, 0])
+import linkwork as lw
+@lw.model_function(q="nq")
+def cost(model, q):
+    return LIMIT * double(q[0])
+outputs = {"cost": cost, "plain": plain, "nested": lambda batch: [helper(x) for x in batch.v[:, -1, 0]],
+           "part": partial(lambda scale, batch: scale * batch.v[:, -1, 0], LIMIT), "object": Speed()}
+"""
+
+
+def test_functions_are_known_with_what_they_use() -> None:
+    """A constant or a function of a script that outputs use is a part of the study, as is a class's code."""
+
+    def parts(text: str) -> dict[str, str]:
+        names: dict[str, Any] = {"__name__": "script"}
+        exec(text, names)
+        return {name: digest(each) for name, each in names["outputs"].items()}
+
+    first = parts(SCRIPT)
+    assert first == parts(SCRIPT + "\nOTHER = 3.0\n")
+    for old, new, names in (
+        ("LIMIT = 0.5", "LIMIT = 0.25", {"cost", "plain", "nested", "part", "object"}),
+        ("2.0 * x", "3.0 * x", {"cost", "plain", "nested"}),
+        ("0] - LIMIT\ndef plain", "0] + LIMIT\ndef plain", {"object"}),
+    ):
+        changed = parts(SCRIPT.replace(old, new))
+        assert {name for name in first if changed[name] != first[name]} == names
 
 
 def test_folders_that_are_no_study_are_refused(tmp_path: Path) -> None:
