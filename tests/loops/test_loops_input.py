@@ -226,7 +226,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "place a number": (lambda: looped(place=5), "loop 'pin': place: expected a linkwork.spatial.Pose, got 5"),
     "placed twice": (
         lambda: looped(place=Pose.identity(), xyz=(1.0, 0.0, 0.0)),
-        "loop 'pin': give its place, or xyz and rpy",
+        "loop 'pin': expected place, or xyz and rpy",
     ),
     "no rotation": (
         lambda: looped(place=Pose(np.diag([1.0, 1.0, 2.0]), np.zeros(3))),

@@ -267,8 +267,8 @@ def test_functions_that_ask_for_sizes() -> None:
 H = np.ones((1, 3))
 M = np.eye(3)
 MISTAKES: dict[str, tuple[Any, str]] = {
-    "no parent": (lambda: Tree("t", [Node("k", H, M, parent="p")]), r"node 'k': its parent 'p' is not there"),
-    "parent later": (lambda: Tree("t", [Node("k", H, M, parent="p"), Node("p", H, M)]), r"'p' comes after it"),
+    "no parent": (lambda: Tree("t", [Node("k", H, M, parent="p")]), r"node 'k': parent: expected the name of an earlier node, got 'p'"),
+    "parent later": (lambda: Tree("t", [Node("k", H, M, parent="p"), Node("p", H, M)]), r"'p', which comes after it"),
     "twice": (lambda: Tree("t", [Node("k", H, M), Node("k", H, M)]), "two nodes named 'k'"),
     "M": (lambda: Tree("t", [Node("k", H, np.eye(4))]), r"node 'k': M: expected shape \(3, 3\), got \(4, 4\)"),
     "M not symmetric": (lambda: Tree("t", [Node("k", H, np.triu(np.ones((3, 3))))]), "node 'k': M: expected a symmetric"),

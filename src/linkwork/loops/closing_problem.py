@@ -103,7 +103,7 @@ class ClosureProblem:
 
     def _counted(self, q: np.ndarray, active: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
         if self._budget:
-            self._budget.take(self._work)
+            self._budget.spend(self._work)
         return self.errors(q, active)
 
     def errors(self, q: np.ndarray, active: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -45,9 +45,10 @@ def unsupported_reason(actuator: Actuator, kinds: Mapping[str, Joint]) -> str:
 
     `kinds` are the types of moving joints by name.
     """
-    for word, known in (("gain", GAINS), ("bias", BIASES), ("dynamics", DYNAMICS)):
-        if getattr(actuator, word)[0] not in known:
-            return f"{word} of type {getattr(actuator, word)[0]!r} has no counterpart"
+    for attribute, supported in (("gain", GAINS), ("bias", BIASES), ("dynamics", DYNAMICS)):
+        kind = getattr(actuator, attribute)[0]
+        if kind not in supported:
+            return f"{attribute} of type {kind!r} has no counterpart"
     if actuator.unread:
         return f"{actuator.unread} has no counterpart"
     if actuator.transmission not in TRANSMISSIONS:
@@ -182,11 +183,11 @@ def muscle_gain(actuator: Actuator, length: Any, velocity: Any) -> Any:
     by_velocity = where(
         V <= -1.0, 0.0, where(V <= 0.0, (V + 1.0) * (V + 1.0), where(y >= V, slower, strongest))
     )
-    return -strength * _by_length(L, p[4], p[5]) * by_velocity
+    return -strength * _length_curve(L, p[4], p[5]) * by_velocity
 
 
-def _by_length(L: Any, first: float, last: float) -> Any:
-    """Return the length curve: parabolas with 0 at the first and the last length and 1 at rest."""
+def _length_curve(L: Any, first: float, last: float) -> Any:
+    """Return the relative force at a length: parabolas, 0 at the first and last length and 1 at rest."""
     a = 0.5 * (first + 1.0)
     b = 0.5 * (1.0 + last)
     up = (L - first) / max(MIN_DIVISOR, a - first)

@@ -53,7 +53,7 @@ def checked_pose(label: str, xyz: Any, rpy: Any, place: Pose | None) -> Pose:
     if not isinstance(place, Pose):
         raise ModelError(f"{label}: place: expected a linkwork.spatial.Pose, got {place!r}")
     if any(position_and_angles):
-        raise ModelError(f"{label}: give its place, or xyz and rpy, not both")
+        raise ModelError(f"{label}: expected place, or xyz and rpy, got both")
     rows = np.asarray(place.R, dtype=float).tolist()
     if not all(map(isfinite, (*rows[0], *rows[1], *rows[2], *np.asarray(place.p, dtype=float).tolist()))):
         raise ModelError(f"{label}: place: expected finite numbers")

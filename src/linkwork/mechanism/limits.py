@@ -67,14 +67,14 @@ class Budget:
 
     def __init__(self, limits: Limits | None) -> None:
         self.limits = limits
-        self.taken = 0
+        self.spent = 0
 
-    def take(self, count: int) -> None:
+    def spend(self, count: int) -> None:
         """Count work; raise LimitError if the total exceeds the limit."""
-        self.taken += count
-        if self.limits and self.taken > self.limits.closing:
+        self.spent += count
+        if self.limits and self.spent > self.limits.closing:
             raise LimitError(
                 f"closing the loops takes more work than the limit of {self.limits.closing} bodies and "
-                "equations over all "
-                f"Newton steps: check placements and lengths; {self.limits.raised('closing')}"
+                "equations over all Newton steps: check placements and lengths; "
+                f"{self.limits.raised('closing')}"
             )

@@ -58,7 +58,7 @@ class MassProperties(NamedTuple):
     moment: np.ndarray
 
 
-_NUMBERS = (
+_NUMERIC_FIELDS = (
     "lower",
     "upper",
     "max_velocity",
@@ -107,9 +107,9 @@ class PlacedJoint:
     def __post_init__(self) -> None:
         set_frozen(self, "kind", frozen_joint(f"joint {self.name!r}", self.kind.frozen))
         set_frozen(self, "place", self.place.frozen())
-        for word in _NUMBERS:
-            if type(self.__dict__[word]) is not tuple:
-                set_frozen(self, word, tuple(self.__dict__[word]))
+        for name in _NUMERIC_FIELDS:
+            if type(self.__dict__[name]) is not tuple:
+                set_frozen(self, name, tuple(self.__dict__[name]))
         if isinstance(self.independent, tuple) and len(set(self.independent)) < 2:
             set_frozen(self, "independent", self.independent[0] if self.independent else None)
 
@@ -138,7 +138,9 @@ class PlacedJoint:
         """Return the part of a compound joint that begins at these coordinates and velocities."""
         q = slice(at_q, at_q + kind.nq)
         v = slice(at_v, at_v + kind.nv)
-        numbers = {word: getattr(self, word)[q if word in ("lower", "upper") else v] for word in _NUMBERS}
+        numbers = {
+            field: getattr(self, field)[q if field in ("lower", "upper") else v] for field in _NUMERIC_FIELDS
+        }
         return replace(
             self, name=name, kind=kind, q_start=self.q_start + at_q, v_start=self.v_start + at_v, **numbers
         )

@@ -57,7 +57,7 @@ class AttachedBuilder:
         """
         check_name("keyframe", name)
         if name in self._keyframes:
-            raise ModelError(f"there is already a keyframe named {name!r}")
+            raise ModelError(f"keyframe {name!r}: the name is already taken")
         self._keyframes[name] = tuple(dict(x or {}) for x in (q, v, controls, activations))
         return self
 
@@ -168,17 +168,18 @@ class AttachedBuilder:
         check_name("tendon", name)
         if name in self._tendons:
             raise ModelError(f"{label}: the name is already taken")
-        parts = [(1.0, points)] if not branches else [*branches]
-        if any(isinstance(branch, str) or len(branch) < 2 for _, branch in parts) or (branches and points):
+        all_branches = [(1.0, points)] if not branches else [*branches]
+        too_short = any(isinstance(branch, str) or len(branch) < 2 for _, branch in all_branches)
+        if too_short or (branches and points):
             raise ModelError(f"{label}: expected at least two points, or branches with two each")
-        (*values, low, high) = numbers(
+        (k, d, dry_friction, slack_from, slack_to) = numbers(
             f"{label}: stiffness, damping, friction, rest",
             [stiffness, damping, friction, *np.broadcast_to(rest, 2)],
             5,
         )
         shortest, longest = numbers(f"{label}: range", range, 2, finite=False)
-        divisors = numbers(f"{label}: divisors", [divisor for divisor, _ in parts], len(parts))
-        if min(values) < 0.0 or min(divisors) <= 0.0 or low > high:
+        divisors = numbers(f"{label}: divisors", [divisor for divisor, _ in all_branches], len(all_branches))
+        if min(k, d, dry_friction) < 0.0 or min(divisors) <= 0.0 or slack_from > slack_to:
             raise ModelError(
                 f"{label}: expected stiffness, damping and friction of at least 0, positive divisors and "
                 f"ascending lengths at rest, got {stiffness!r}, {damping!r}, {friction!r}, {[*divisors]} and "
@@ -186,9 +187,11 @@ class AttachedBuilder:
             )
         if not shortest < longest or longest <= 0.0:
             raise ModelError(f"{label}: range: expected ascending lengths of at least 0, got {range!r}")
-        named = [(divisor, _points(label, branch)) for divisor, (_, branch) in zip(divisors, parts)]
+        named_branches = [
+            (divisor, _points(label, branch)) for divisor, (_, branch) in zip(divisors, all_branches)
+        ]
         self._tendons[name] = _Tendon(
-            named, values[0], values[1], (low, high), (shortest, longest), values[2]
+            named_branches, k, d, (slack_from, slack_to), (shortest, longest), dry_friction
         )
         return self
 
@@ -202,9 +205,7 @@ class AttachedBuilder:
                 for point in points:
                     frame = point[0]
                     if frame not in poses:
-                        problem = (
-                            f"tendon {name!r} is at {frame!r}, and there is no link or frame of that name"
-                        )
+                        problem = f"tendon {name!r}: expected the name of a link or frame, got {frame!r}"
                         raise ModelError(f"{problem}{did_you_mean(frame, poses)}")
                     placed_points.append(_placed(point, *poses[frame]))
                 branches.append((divisor, tuple(placed_points)))
@@ -304,20 +305,20 @@ def _keyframe(
     activations: Mapping[str, Any],
 ) -> Keyframe:
     joints_by_name = {joint.name: joint for joint in joints}
-    at = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
-    speed = np.zeros(sum(joint.nv for joint in joints))
-    for values_by_joint, vector, word in ((q, at, "q_slice"), (v, speed, "v_slice")):
+    coordinates = np.concatenate([np.zeros(0), *(joint.kind.neutral() for joint in joints)])
+    velocities = np.zeros(sum(joint.nv for joint in joints))
+    for values_by_joint, vector, attribute in ((q, coordinates, "q_slice"), (v, velocities, "v_slice")):
         for joint, values in values_by_joint.items():
             label = f"keyframe {name!r}: joint {joint!r}"
             if joint not in joints_by_name:
                 hint = did_you_mean(joint, joints_by_name)
                 raise ModelError(f"{label}: expected the name of a moving joint{hint}")
-            part = getattr(joints_by_name[joint], word)
+            part = getattr(joints_by_name[joint], attribute)
             vector[part] = numbers(
                 label, [values] if np.ndim(values) == 0 else values, part.stop - part.start
             )
     of_actuators = (_by_actuator(name, actuators, values) for values in (controls, activations))
-    return Keyframe(frozen(at), frozen(speed), *of_actuators)
+    return Keyframe(frozen(coordinates), frozen(velocities), *of_actuators)
 
 
 def _by_actuator(

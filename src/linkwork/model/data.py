@@ -81,12 +81,11 @@ class ModelData:
     def __post_init__(self) -> None:
         mechanics = ("bodies", "joints", "frames", "gravity", "notes", "embedded", "constrained_loops")
         attached = ("actuators", "geometries", "contact_pairs", "weight_compensations", "tendons")
-        for word in (*mechanics, *attached):
-            set_frozen(self, word, tuple(getattr(self, word)))
+        for name in (*mechanics, *attached):
+            set_frozen(self, name, tuple(getattr(self, name)))
         set_frozen(self, "keyframes", Named(self.keyframes))
-        set_frozen(
-            self, "analyses", dict(self.analyses)
-        )  # a variant knows what this model knew, and not the reverse
+        # a variant inherits the analyses of its original, and does not add to them
+        set_frozen(self, "analyses", dict(self.analyses))
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:

@@ -20,18 +20,18 @@ from linkwork.mechanism import PlacedJoint
 from linkwork.model.loop_joints import LoopJoint
 from linkwork.spatial import Inertia, Pose
 
-SAME_PLACE_TOL = 1e-9  # [m] relative to the coordinates of a place: two that are nearer are one
+SAME_PLACE_TOL = 1e-9  # distance, relative to its coordinates, up to which two places are one
 
 
 def modal_joint(
-    link: str, of: FlexibleBody, parent: int, child: int, place: Pose, q: int, v: int
+    link: str, flexible_body: FlexibleBody, parent: int, child: int, place: Pose, q: int, v: int
 ) -> PlacedJoint:
     """Return the deformation of a flexible link as a joint whose coordinates begin at q and v."""
-    m = of.modes
+    m = flexible_body.modes
     free = (np.inf,) * m
     none = (0.0,) * m
     springs: dict[str, Any] = {
-        word: tuple(np.diag(getattr(of, word)).tolist()) for word in ("stiffness", "damping")
+        name: tuple(np.diag(getattr(flexible_body, name)).tolist()) for name in ("stiffness", "damping")
     }
     limits: dict[str, Any] = {
         "lower": (-np.inf,) * m,
@@ -41,7 +41,7 @@ def modal_joint(
     }
     options: dict[str, Any] = {"friction": none, "rest": none, "armature": none}
     return PlacedJoint(
-        f"{link}.modes", of.deformation, parent, child, place, q, v, **springs, **limits, **options
+        f"{link}.modes", flexible_body.deformation, parent, child, place, q, v, **springs, **limits, **options
     )
 
 
@@ -65,10 +65,11 @@ class FlexibleLinks:
                 shape = self.links[link].place(at)
             except ModelError as error:
                 raise ModelError(f"{label}: {error}") from None
-            of = self.links[link]
-            if not isinstance(shape, ModeShape) or shape.shape.shape != (3, of.modes):
+            body = self.links[link]
+            if not isinstance(shape, ModeShape) or shape.shape.shape != (3, body.modes):
                 raise ModelError(
-                    f"{label}: place of flexible body {of.name!r}: expected a ModeShape of {of.modes} modes"
+                    f"{label}: place of flexible body {body.name!r}: expected a ModeShape of {body.modes} "
+                    "modes"
                 )
             if not shape.is_still:
                 self._places[link].append((at, shape))

@@ -12,12 +12,15 @@ from linkwork.model.data import ModelData
 from linkwork.spatial import Inertia
 from linkwork.spatial.constants import reals
 
-ORDER = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # xx xy yy xz yz zz
+MOMENT_INDICES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # xx xy yy xz yz zz
 
 
 def read(model: ModelData) -> np.ndarray:
     """Return m, m c, (3,), and the moment about the frame origin, (6,), of each body, (10 · bodies,)."""
-    rows = [[body.mass, *body.inertia.h, *(body.inertia.A[i, j] for i, j in ORDER)] for body in model.bodies]
+    rows = [
+        [body.mass, *body.inertia.h, *(body.inertia.A[i, j] for i, j in MOMENT_INDICES)]
+        for body in model.bodies
+    ]
     return np.array(rows, dtype=float).reshape(-1)
 
 
@@ -37,7 +40,7 @@ def as_parameters(model: ModelData, values: Any) -> dict[str, np.ndarray]:
     for body, (m, *others) in zip(model.bodies, numbers.reshape(-1, 10)):
         h = np.array(others[:3])
         moment = np.empty((3, 3))
-        for (i, j), x in zip(ORDER, others[3:]):
+        for (i, j), x in zip(MOMENT_INDICES, others[3:]):
             moment[i, j] = moment[j, i] = x
         if not np.isfinite([m, *others]).all():
             raise ModelError(
@@ -50,10 +53,10 @@ def as_parameters(model: ModelData, values: Any) -> dict[str, np.ndarray]:
                 f"got {m:g} kg and {h.tolist()} kg m"
             )
         c = h / m if m else h
-        about = Inertia.rigid(-m, c, moment).A
+        central_moment = Inertia.rigid(-m, c, moment).A  # a negative mass: from the origin to the centre
         mass.append(m)
         center.append(c)
-        inertia.append([about[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))])
+        inertia.append([central_moment[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))])
     shape = len(model.bodies)
     arrays = {"mass": np.array(mass), "center": np.array(center), "inertia": np.array(inertia)}
     return {name: x.reshape((shape, *x.shape[1:])) for name, x in arrays.items()}

@@ -35,12 +35,12 @@ def cached_on_model(function: Callable[[Model], T]) -> Callable[[Model], T]:
     """Decorate a function of a model so that its result is computed once and cached on the model."""
 
     @wraps(function)
-    def remembered(model: Model) -> T:
+    def cached(model: Model) -> T:
         if function not in model.cache:
             model.cache.setdefault(function, function(model))
         return model.cache[function]
 
-    return remembered
+    return cached
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,7 +25,7 @@ from linkwork.spatial import Inertia, Pose, physical_problems, rotation
 from linkwork.spatial.constants import reals, set_frozen
 
 # rows and columns of the six numbers of a moment of inertia: xx yy zz xy xz yz
-MOMENT = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+MOMENT_INDICES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
 class ParameterKind(NamedTuple):
@@ -38,7 +38,7 @@ class ParameterKind(NamedTuple):
 
 
 def _moment(body: Body) -> list[float]:
-    return [float(body.moment[i, j]) for i, j in MOMENT]
+    return [float(body.moment[i, j]) for i, j in MOMENT_INDICES]
 
 
 def _place(pose: Pose) -> list[float]:
@@ -296,8 +296,8 @@ def substituted(model: ModelData, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bodies(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
-    of = [tables[kind] for kind in ("mass", "center", "inertia") if kind in tables]
-    changed = sorted({k for table in of for k in table.replaced})
+    inertial_tables = [tables[kind] for kind in ("mass", "center", "inertia") if kind in tables]
+    changed = sorted({k for table in inertial_tables for k in table.replaced})
     bodies = list(model.bodies)
     inputs = {}
     fixed = {each.body for each in model.weight_compensations if each.mass is not None}
@@ -316,7 +316,7 @@ def _bodies(model: ModelData, tables: Mapping[str, _Table]) -> dict[str, Any]:
         center = np.array(entry("center", body.center), dtype=object)
         six = entry("inertia", np.array(_moment(body), dtype=object))
         moment = np.empty((3, 3), dtype=object)
-        for (i, j), x in zip(MOMENT, six):
+        for (i, j), x in zip(MOMENT_INDICES, six):
             moment[i, j] = moment[j, i] = x
         inputs[k] = MassProperties(mass, center, moment)
         bodies[k] = replace(body, inertia=Inertia.rigid(*inputs[k]).frozen_constant())

@@ -16,10 +16,9 @@ from linkwork.mechanism.names import join_names, plain
 from linkwork.model.data import ModelData
 
 NO_MASS = ("moves no mass", "move no mass", ": forward dynamics has no answer")
-SECTIONS = (
-    "linkwork.contact.report:contact_lines",
-)  # of packages above this one, imported when a report is written
-OF_INERTIAS = ("the principal moment", "moment of inertia is not symmetric", "kg is negative")
+# functions of packages above this one, imported when a report is written
+SECTIONS = ("linkwork.contact.report:contact_lines",)
+INERTIA_PROBLEMS = ("the principal moment", "moment of inertia is not symmetric", "kg is negative")
 
 
 def report(model: ModelData) -> str:
@@ -43,13 +42,13 @@ def headline(model: ModelData) -> str:
 
 def frame_lines(model: ModelData) -> list[str]:
     """Return the frames other than those of bodies, after an empty line."""
-    held = [f for f in model.frames if f.body == GROUND or f.name != model.bodies[f.body].name]
-    if not held:
+    frames = [f for f in model.frames if f.body == GROUND or f.name != model.bodies[f.body].name]
+    if not frames:
         return []
-    lines = ["", f"{count(len(held), 'frame')} besides those of the bodies:"]
-    for at in sorted({f.body for f in held}):
-        on = WORLD if at == GROUND else model.bodies[at].name
-        lines += _wrapped(f"  on {on}: ", [f.name for f in held if f.body == at])
+    lines = ["", f"{count(len(frames), 'frame')} besides those of the bodies:"]
+    for k in sorted({f.body for f in frames}):
+        body = WORLD if k == GROUND else model.bodies[k].name
+        lines += _wrapped(f"  on {body}: ", [f.name for f in frames if f.body == k])
     return lines
 
 
@@ -108,21 +107,21 @@ def load_lines(model: ModelData) -> list[str]:
         names.append(f"{name} ({scale})")
     lines = ["", *_wrapped("gravity acts on some bodies less or more: ", names)] if names else []
     if model.tendons:
-        called = [
+        tendons = [
             tendon.name if tendon.connects else f"{tendon.name} (without force)" for tendon in model.tendons
         ]
-        lines += ["", *_wrapped(f"{count(len(called), 'spatial tendon')}: ", called)]
+        lines += ["", *_wrapped(f"{count(len(tendons), 'spatial tendon')}: ", tendons)]
     return lines
 
 
 def actuator_lines(model: ModelData) -> list[str]:
     """Return the actuators whose forces can be computed, after an empty line."""
     kinds = {joint.name: joint.kind for joint in model.joints}
-    able = [actuator.name for actuator in model.actuators if not unsupported_reason(actuator, kinds)]
-    if not able:
+    supported = [actuator.name for actuator in model.actuators if not unsupported_reason(actuator, kinds)]
+    if not supported:
         return []
     description = "which act in steps with lw.Controls (lw.actuation gives their joint forces)"
-    return ["", *_wrapped(f"{count(len(able), 'actuator')}, {description}: ", able)]
+    return ["", *_wrapped(f"{count(len(supported), 'actuator')}, {description}: ", supported)]
 
 
 def loop_kind(constraint: LoopConstraint) -> str:
@@ -149,7 +148,7 @@ def is_of_inertias(note: str) -> bool:
 
     Moments of inertia without mass, as of idealised rotors, are not inconsistent.
     """
-    return any(words in note for words in OF_INERTIAS)
+    return any(words in note for words in INERTIA_PROBLEMS)
 
 
 def inconsistent_bodies(model: ModelData) -> set[int]:
@@ -167,9 +166,8 @@ def massless_joints(model: ModelData) -> set[int]:
         if joint.parent != GROUND:
             behind[joint.parent] += behind[joint.child]
     families = find_families(model.joints, model.loops) if model.loops else []
-    in_loops = {
-        k for bodies, loops in families if loops for k in bodies
-    }  # these determine joints that move no mass
+    # loops determine the motion of joints that move no mass
+    in_loops = {k for bodies, loops in families if loops for k in bodies}
     idle = {
         j.child
         for j in model.joints
@@ -193,14 +191,14 @@ def unusual_parts(model: ModelData) -> list[str]:
     follow = {joint.child for joint in model.joints if joint.independent is False}  # with what has mass
     empty = [body.name for body in bodies if body.mass == 0 and body.index not in follow]
     points = [body.name for body in bodies if body.mass > 0 and not np.any(body.moment)]
-    stiff = [j.name for j in model.joints if j.lower == j.upper and j.nq and np.isfinite(j.lower).all()]
-    rubbing = [j.name for j in model.joints if any(j.friction)]
+    locked = [j.name for j in model.joints if j.lower == j.upper and j.nq and np.isfinite(j.lower).all()]
+    rough = [j.name for j in model.joints if any(j.friction)]
     kinds = [
         ("joint", [model.joints[k].name for k in sorted(idle)], *NO_MASS),
         ("body", empty, "can move and has no mass", "can move and have no mass", ""),
         ("body", points, "is a point mass: its", "are point masses: their", " moment of inertia is zero"),
-        ("joint", stiff, "has equal lower and upper limits", "have equal lower and upper limits", ""),
-        ("joint", rubbing, "has dry friction", "have dry friction",
+        ("joint", locked, "has equal lower and upper limits", "have equal lower and upper limits", ""),
+        ("joint", rough, "has dry friction", "have dry friction",
             ", which acts in time steps only"),
     ]  # fmt: skip
     return [_of_all(*kind) for kind in kinds if kind[1]]
@@ -210,8 +208,8 @@ def _of_all(noun: str, names: list[str], one: str, many: str, ending: str) -> st
     """Return one sentence about several joints or bodies."""
     if len(names) == 1:
         return f"{noun} {names[0]!r} {one}{ending}"
-    whats = {"body": "bodies"}.get(noun, f"{noun}s")
-    return f"{len(names)} {whats} {many}{ending}: {join_names([repr(name) for name in names])}"
+    plural = {"body": "bodies"}.get(noun, f"{noun}s")
+    return f"{len(names)} {plural} {many}{ending}: {join_names([repr(name) for name in names])}"
 
 
 _NAMES_AND_NUMBERS = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])-?\d[\d.]*(?:e[-+]?\d+)?""")
@@ -236,29 +234,29 @@ def merge_similar(notes: Iterable[str]) -> list[str]:
 
 def _table(model: ModelData, names: list[str]) -> list[str]:
     v = "tree v" if model.embedded else "v"
-    head = ("", "joint", "kind", "parent", "body", "mass [kg]", "q", v, "in it")
+    head = ("", "joint", "kind", "parent", "body", "mass [kg]", "q", v, "properties")
     rows = [head]
     for joint, body in zip(model.joints, model.bodies):
         parent = WORLD if joint.parent == GROUND else names[joint.parent]
         q = _span(joint.q_slice)
         v = _span(joint.v_slice)
         rows.append((str(body.index), joint.name, type(joint.kind).__name__.lower(), parent, body.name,
-                     f"{body.mass:.6g}", q, v, acting(joint)))  # fmt: skip
+                     f"{body.mass:.6g}", q, v, joint_properties(joint)))  # fmt: skip
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
-def acting(joint: PlacedJoint) -> str:
-    """Return the springs, dampers and limits of a joint in short."""
+def joint_properties(joint: PlacedJoint) -> str:
+    """Return armature, damping, stiffness, friction and limits of a joint in short."""
     parts = []
-    for word in ("armature", "damping", "stiffness", "friction"):
-        values = getattr(joint, word)
+    for name in ("armature", "damping", "stiffness", "friction"):
+        values = getattr(joint, name)
         if any(values):
-            parts.append(f"{word} {' '.join(f'{x:g}' for x in dict.fromkeys(values))}")
+            parts.append(f"{name} {' '.join(f'{x:g}' for x in dict.fromkeys(values))}")
     if np.isfinite(joint.lower).any() or np.isfinite(joint.upper).any():
         parts.append(", ".join(f"{a:g} to {b:g}" for a, b in zip(joint.lower, joint.upper)))
     if joint.max_angle < np.inf:
-        parts.append(f"turned by at most {joint.max_angle:g}")
+        parts.append(f"rotation at most {joint.max_angle:g}")
     return "; ".join(parts)
 
 

@@ -136,9 +136,7 @@ class Family:
         return closed if is_exact and self._is_accepted(closed) else None
 
     def _is_accepted(self, q: np.ndarray) -> bool:
-        """Return whether the gaps of all loops are within `closure_tolerance`,
-        and their rank is the model's.
-        """
+        """Return whether all loop gaps are within `closure_tolerance`, and the rank is the model's."""
         assert self.manifold is not None
         if not self.manifold.has_rank(q):
             return False
@@ -194,7 +192,7 @@ class Family:
             self._anchor = start
             rng = np.random.default_rng(0)
             best = self.manifold.conditioning(self.manifold.at(start))
-            least = 0.0 if self.manifold.blocks else MIN_CONDITIONING  # all equations may be dependent
+            min_gain = 0.0 if self.manifold.blocks else MIN_CONDITIONING  # all equations may be dependent
             for n in range(20 if best < MIN_CONDITIONING else 0):
                 displacement = (
                     rng.normal(size=self.manifold.posture.size)
@@ -204,7 +202,7 @@ class Family:
                 closed = self._closed_near(self.manifold.retract(start, displacement))
                 if closed is not None:
                     conditioning = self.manifold.conditioning(self.manifold.at(closed))
-                    is_better = conditioning > max(2.0 * best, least)
+                    is_better = conditioning > max(2.0 * best, min_gain)
                     if is_better and (self._is_within(closed) or not self._is_within(start)):
                         self._anchor = closed
                         best = conditioning
@@ -223,9 +221,10 @@ class Family:
         a = start[self.places]
         d = q[self.places] - start[self.places]
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(d > 0.0, (self.upper - a) / d, np.where(d < 0.0, (self.lower - a) / d, np.inf))
+            to_lower = np.where(d < 0.0, (self.lower - a) / d, np.inf)
+            to_limit = np.where(d > 0.0, (self.upper - a) / d, to_lower)
         clipped = q.copy()
-        clipped[self.places] = a + d * float(np.clip(room.min(), 0.0, 1.0))
+        clipped[self.places] = a + d * float(np.clip(to_limit.min(), 0.0, 1.0))
         return clipped
 
     def _failure_message(self, q: np.ndarray) -> str:
@@ -239,8 +238,7 @@ class Family:
         return (
             f"{printable(self.model.name)}: {names} cannot be closed from {MAX_ATTEMPTS} starting points: "
             f"near the neutral state, {name!r} is open by {metres:.3g} m and {radians:.3g} rad; check "
-            "placements, "
-            "lengths and limits of joints"
+            "placements, lengths and limits of joints"
         )
 
 
@@ -367,10 +365,10 @@ def constrained_cluster(model: ModelData, bodies: Sequence[int], loops: Sequence
 
 
 def _projected(model: ModelData, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return v, (nv,), projected onto those that keep the constrained loops closed.
+    """Return v, (nv,), projected onto the velocities that keep the constrained loops closed.
 
-    As many combinations of their equations count as these have rank: others, of rounded numbers, would let
-    nothing move.
+    Only as many combinations of the loop equations are used as their rank: with rounded numbers, redundant
+    equations contradict each other, and all of them together would permit no motion.
     """
     places = {name: k for k, name in enumerate(model.v_names)}
     for bodies, loops in find_families(model.joints, model.loops):

@@ -227,9 +227,9 @@ class TreeBuilder(LoopBuilder):
         nv = kind.nv
 
         def values(
-            word: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf
+            argument: str, value: Any, n: int, *, default: float = 0.0, low: float = -np.inf
         ) -> tuple[float, ...]:
-            return property_values(f"{label}: {word}", value, n, default, low)
+            return property_values(f"{label}: {argument}", value, n, default, low)
 
         upper, max_angle = (None, upper) if kind.has_angle and np.ndim(upper) == 0 else (upper, None)
         max_angle = values("upper", max_angle, 1, default=np.inf, low=0.0)[0]
@@ -338,7 +338,7 @@ class TreeBuilder(LoopBuilder):
         compensations = of_scaled_links(bodies, poses, self._links, self._gravity_scales)
         for link, compensation in self._compensations.items():
             if link not in poses or poses[link][0] == GROUND:
-                raise ModelError(f"weight of link {link!r}{self._no_link(link)}")
+                raise ModelError(f"weight of link {link!r}: {self._no_link(link)}")
             body = poses[link][0]
             if any(each.body == body for each in compensations):
                 raise ModelError(
@@ -358,9 +358,8 @@ class TreeBuilder(LoopBuilder):
                     raise ModelError(f"joint {name!r}: {role}: {self._no_link(link)}")
             if child in parent_joints:
                 raise ModelError(
-                    f"link {child!r} is the child of two joints, {parent_joints[child]!r} and {name!r}: use "
-                    "add_loop "
-                    "for the joint that closes the loop"
+                    f"link {child!r}: expected one parent joint, got {parent_joints[child]!r} and {name!r}: "
+                    "use add_loop for the joint that closes the loop"
                 )
             parent_joints[child] = name
             children[parent].append(name)

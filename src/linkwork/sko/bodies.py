@@ -160,10 +160,10 @@ class RigidBody(BodyMotion):
         """
         if not self.joint.nv:  # a frame that follows a flexible body
             return np.zeros(share.shape[1])
-        taken: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
+        force: Any = np.array(self.joint.damping) * self.v + np.array(self.joint.stiffness) * self._stretch
         if self.rotor and self.rotor.geared and self.external_force is not None:
-            taken = taken - self.joint_map.T @ self.external_force
-        total = product(share.T, taken + self.armature * self.g if with_armature else taken)
+            force = force - self.joint_map.T @ self.external_force
+        total = product(share.T, force + self.armature * self.g if with_armature else force)
         return (
             total if self.asymmetric is None else total + self.asymmetric.d * share[0] * self.asymmetric.twist
         )
@@ -204,11 +204,11 @@ class AsymmetricRotor:
         self._b = axis[k] * R[:, j]
         self._u = axis[k] * R[:, k]
         d = moment[i, i]
-        off = axis[k] * moment[i, j]
-        if d < 0.0 and not off:  # a quarter of a turn needs no phase
+        off_diagonal = axis[k] * moment[i, j]
+        if d < 0.0 and not off_diagonal:  # a quarter of a turn needs no phase
             d, self._a, self._b = -d, self._b, -self._a
-        self._phase = atan2(float(off), float(d)) if off else 0.0
-        d = float(length(np.array([off, d], dtype=float)))
+        self._phase = atan2(float(off_diagonal), float(d)) if off_diagonal else 0.0
+        d = float(length(np.array([off_diagonal, d], dtype=float)))
         self.d = 1.0 if abs(d - 1.0) < 1e-14 else d  # one in its own unit of mass, whatever rounding says
 
     @cached_property
@@ -217,7 +217,7 @@ class AsymmetricRotor:
 
     @cached_property
     def inertia(self) -> Inertia:
-        """Δ."""
+        """Δ at the present angle."""
         (s, c), a, b = self._turn, self._a, self._b
         aa_bb = np.outer(a, a) - np.outer(b, b)
         ab_ba = np.outer(a, b) + np.outer(b, a)

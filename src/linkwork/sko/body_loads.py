@@ -37,16 +37,16 @@ class BodyLoads:
     `bodies` are those of the tree in motion, by index; they may still grow.
     """
 
-    def __init__(self, model: Any, bodies: Mapping[int, BodyMotion], below: Ground) -> None:
+    def __init__(self, model: Any, bodies: Mapping[int, BodyMotion], ground: Ground) -> None:
         self._bodies = bodies
         self._inertias: list[Inertia] = [body.inertia for body in model.bodies]
         self.tendons = [tendon for tendon in model.tendons if tendon.acts]
         self._compensated = {each.body: each for each in model.weight_compensations}
-        self._gravity: dict[Any, np.ndarray] = {below: np.array(model.gravity, dtype=object)}
-        self._poses: dict[Any, Pose] = {below: Pose.identity()}
-        self._velocities: dict[Any, np.ndarray] = {below: np.zeros(6)}
+        self._gravity: dict[Any, np.ndarray] = {ground: np.array(model.gravity, dtype=object)}
+        self._poses: dict[Any, Pose] = {ground: Pose.identity()}
+        self._velocities: dict[Any, np.ndarray] = {ground: np.zeros(6)}
 
-    def on(self, k: int) -> np.ndarray | None:
+    def force_on(self, k: int) -> np.ndarray | None:
         """Return the force [m, f] on body k in its own frame, (6,); None if nothing acts on it."""
         total: Any = None
         if k in self._compensated:

@@ -127,8 +127,11 @@ class Tree:
                 raise ModelError(f"{name} has two nodes named {node.name!r}")
             if node.parent is not None and node.parent not in places:
                 later = any(other.name == node.parent for other in self.nodes)
-                why = "comes after it" if later else f"is not there{did_you_mean(node.parent, places)}"
-                raise ModelError(f"node {node.name!r}: its parent {node.parent!r} {why}")
+                hint = ", which comes after it" if later else did_you_mean(node.parent, places)
+                raise ModelError(
+                    f"node {node.name!r}: parent: expected the name of an earlier node, got "
+                    f"{node.parent!r}{hint}"
+                )
             places[node.name] = k
         if not self.nodes:
             raise ModelError(f"{name} has no nodes")
@@ -177,8 +180,7 @@ class Tree:
                     if not (np.isfinite(first).all() and np.array_equal(first, second)):
                         raise ModelError(
                             f"node {picks[0].node.name!r}: the pick-off {frame!r}: expected finite numbers, "
-                            "the same for the "
-                            f"same q and v, got {first.tolist()} and {second.tolist()}"
+                            f"the same for the same q and v, got {first.tolist()} and {second.tolist()}"
                         )
 
         if unread := [name for name in values if name not in values.read]:

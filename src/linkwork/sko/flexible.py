@@ -79,25 +79,26 @@ class DeformedBody(RigidBody):
     @cached_property
     def deformation(self) -> Any:
         """Z_j = ∫ r (∂r/∂η_j)ᵀ dm, (m, 3, 3), and ∂h/∂η_j, (m, 3), at η."""
-        of = self.integrals
+        integrals = self.integrals
         eta = self.q
-        Z = np.array(of.mixed, dtype=object)
-        h = np.array(of.first, dtype=object)
-        rate = of.second.transpose(1, 0, 2, 3) + of.short_mixed  # ∂Z_j/∂η_k
+        Z = np.array(integrals.mixed, dtype=object)
+        h = np.array(integrals.first, dtype=object)
+        rate = integrals.second.transpose(1, 0, 2, 3) + integrals.short_mixed  # ∂Z_j/∂η_k
         for j in range(len(eta)):
             for k in range(len(eta)):
                 Z[j] = Z[j] + rate[j, k] * eta[k]
-                h[j] = h[j] + of.short_first[j, k] * eta[k]
+                h[j] = h[j] + integrals.short_first[j, k] * eta[k]
         return Z, h
 
     def _deformed(self, rigid: Inertia) -> Inertia:
         """Return the inertia of the frame's rows of the deformed body."""
-        of, eta, (Z, rates) = self.integrals, self.q, self.deformation
+        integrals = self.integrals
+        Z, rates = self.deformation
         h = np.array(rigid.h, dtype=object)
         J = np.array(rigid.second_moments(), dtype=object)
-        for j, x in enumerate(eta):
-            h = h + 0.5 * (of.first[j] + rates[j]) * x
-            half = 0.5 * (of.mixed[j] + Z[j]) * x
+        for j, x in enumerate(self.q):
+            h = h + 0.5 * (integrals.first[j] + rates[j]) * x
+            half = 0.5 * (integrals.mixed[j] + Z[j]) * x
             J = J + half + half.T
         return Inertia.from_moments(rigid.mass, h, mirrored(J))
 
@@ -115,7 +116,7 @@ class DeformedBody(RigidBody):
         return self._modal(self._reduced)
 
     def _force(self, inertia: Inertia, alpha: np.ndarray) -> np.ndarray:
-        of = self.integrals
+        integrals = self.integrals
         deta = self.v
         ddeta = alpha[6:]
         Z, rates = self.deformation
@@ -133,25 +134,25 @@ class DeformedBody(RigidBody):
             push = push + rates[j] * x
         for j, x in enumerate(deta):
             for k, y in enumerate(deta):
-                moment = moment + axial_moment(of.short_mixed[j, k]) * (x * y)
-                push = push + of.short_first[j, k] * (x * y)
+                moment = moment + axial_moment(integrals.short_mixed[j, k]) * (x * y)
+                push = push + integrals.short_first[j, k] * (x * y)
         on_modes = np.array([product(rates[j], a) + _trace(W, Z[j]) for j in range(len(deta))], dtype=object)
-        on_modes = on_modes + of.mass @ ddeta
+        on_modes = on_modes + integrals.mass @ ddeta
         for j in range(len(deta)):
             for k, y in enumerate(deta):
-                on_modes[j] = on_modes[j] + product(2.0 * axial_moment(of.second[k, j]), w) * y
+                on_modes[j] = on_modes[j] + product(2.0 * axial_moment(integrals.second[k, j]), w) * y
         f = np.concatenate([rigid[:3] + moment, rigid[3:] + push])
         f = f if self.load is None else f - self.load
         return np.concatenate([f, on_modes])
 
     def passive_force(self, share: np.ndarray, *, with_armature: bool = True) -> np.ndarray:
         kind: Any = self.joint.kind
-        more = (
+        coupling_force = (
             product(kind.stiffness, self.q) + product(kind.damping, self.v)
             if self._couples
             else np.zeros(len(self.q))
         )
-        return super().passive_force(share, with_armature=with_armature) + product(share.T, more)
+        return super().passive_force(share, with_armature=with_armature) + product(share.T, coupling_force)
 
     @property
     def _couples(self) -> bool:

@@ -84,11 +84,12 @@ def with_prescribed(
     nodes: TreeState[Any], prescribed: np.ndarray, ddtheta: np.ndarray
 ) -> tuple[TreeState[PrescribedNode], dict[HingeNode, PrescribedNode]]:
     """Return the tree of velocities that are not `prescribed`, (nv,), and its nodes by their originals."""
-    made: dict[Any, Any] = {nodes.ground: nodes.ground}
+    free_nodes: dict[Any, Any] = {nodes.ground: nodes.ground}
     for k in nodes.base_to_tips():
         start = int(np.count_nonzero(~prescribed[: k.dofs.start]))
         dofs = slice(start, start + int(np.count_nonzero(~prescribed[k.dofs])))
-        made[k] = PrescribedNode(k, made[k.parent], dofs, prescribed[k.dofs], ddtheta[k.dofs])
-    del made[nodes.ground]
-    free = int(np.count_nonzero(~prescribed))
-    return TreeState(nodes.name, list(made.values()), nodes.ground, free), made
+        parent = free_nodes[k.parent]
+        free_nodes[k] = PrescribedNode(k, parent, dofs, prescribed[k.dofs], ddtheta[k.dofs])
+    del free_nodes[nodes.ground]
+    nv = int(np.count_nonzero(~prescribed))
+    return TreeState(nodes.name, list(free_nodes.values()), nodes.ground, nv), free_nodes

@@ -132,13 +132,12 @@ class ModelTree(TreeState[N_co]):
         for k, each in enumerate(self._descriptions):
             if each.rotor:
                 self._rotors.setdefault(model.joints[k].parent, []).append(k)
-        self._moved: dict[tuple[int, ...], list[int]] = {
-            c.bodies: [] for c in model.clusters
-        }  # with those that hang on it
-        for one in model.clusters:
-            below: Cluster | None = one
+        # bodies of a cluster and of the clusters that it supports
+        self._moved: dict[tuple[int, ...], list[int]] = {c.bodies: [] for c in model.clusters}
+        for cluster in model.clusters:
+            below: Cluster | None = cluster
             while below:
-                self._moved[below.bodies] += one.bodies
+                self._moved[below.bodies] += cluster.bodies
                 below = below.below
         self.below = Ground()
         self.bodies: dict[int, RigidBody] = {}
@@ -146,18 +145,18 @@ class ModelTree(TreeState[N_co]):
         self._node_of: dict[Any, Any] = {}
         self._embeddings: dict[tuple[int, ...], Embedding[RigidBody]] = {}
         self._partition = partition or {}
-        self._before = dict[int, list[Any]]()
-        self._gone = list[Any]()
+        self._stages = dict[int, list[Any]]()  # nodes before the last of a partitioned hinge, by body
+        self._joined = list[Any]()  # massless nodes that were joined with their children
         ground = GroundNode(np.array([0.0, 0.0, 0.0, *(-g for g in model.gravity)], dtype=object))
         self._node_of[GROUND] = ground
         nodes: list[N_co] = []
         start = 0
-        for one in model.clusters:
-            dofs = slice(start, start + len(one.independent))
+        for cluster in model.clusters:
+            dofs = slice(start, start + len(cluster.independent))
             start = dofs.stop
-            node = self._node(one, dofs, v[dofs])
-            nodes += [*self._before.get(one.bodies[0], ()), node]
-        nodes = [node for node in nodes if node not in self._gone]
+            node = self._node(cluster, dofs, v[dofs])
+            nodes += [*self._stages.get(cluster.bodies[0], ()), node]
+        nodes = [node for node in nodes if node not in self._joined]
         super().__init__(model.name, nodes, ground, model.nv)
 
     def _state(self, k: int) -> JointState:
@@ -186,7 +185,7 @@ class ModelTree(TreeState[N_co]):
 
     def _load(self, k: int) -> np.ndarray | None:
         """Return the force [m, f] on a body in its own frame, (6,), or None."""
-        load: Any = None if self.loads is None else self.loads.on(k)
+        load: Any = None if self.loads is None else self.loads.force_on(k)
         if load is not None and self._unit != 1.0:
             load = load * (1.0 / self._unit)
         if self._f_ext is None:
@@ -267,7 +266,7 @@ class ModelTree(TreeState[N_co]):
             )
             parent = self._kinds.rigid(parent, base)
             parent.blocks = {}  # its rows are those of no body
-            self._before.setdefault(k, []).append(parent)
+            self._stages.setdefault(k, []).append(parent)
         return parent, base, joint_state, own_dofs, own_dy
 
     def _split(self, k: int, node: Any) -> Any:
@@ -278,10 +277,10 @@ class ModelTree(TreeState[N_co]):
         if groups == JOINED:
             if self.has_loads:  # a force on the massless body has no row in the joined node
                 return node
-            self._gone.append(node.parent)
+            self._joined.append(node.parent)
             return joined(node.parent, node)
         *before, node = split(node, [slice(group[0], group[-1] + 1) for group in groups])
-        self._before.setdefault(k, []).extend(before)
+        self._stages.setdefault(k, []).extend(before)
         return node
 
     def __getitem__(self, body: int) -> BodyOrGround:
@@ -306,20 +305,19 @@ class ModelTree(TreeState[N_co]):
 
 
 def equation_sizes(model: Model, cluster: Cluster) -> np.ndarray | None:
-    """Return the sizes of entries of a cluster's loop equations, or None if not requested."""
+    """Return the sizes of entries of a cluster's loop equations; None if all equations are linear."""
     if all(constraint.linear for constraint in cluster.constraints):
         return None
     structure = model.nominal
     key = entry_sizes, cluster.bodies, cluster.independent, cluster.used
     if key not in structure.cache:
-        numbers = next(
-            (one for one in structure.clusters if one.bodies == cluster.bodies), None
-        )  # not symbols
-        if numbers is None:  # united for an algorithm
-            (numbers,) = with_constraints((cluster,), structure.embedded)
+        # the same cluster over numbers instead of symbols
+        numeric = next((one for one in structure.clusters if one.bodies == cluster.bodies), None)
+        if numeric is None:  # merged from several clusters for an algorithm
+            (numeric,) = with_constraints((cluster,), structure.embedded)
         choice: dict[str, Any] = {"independent": cluster.independent, "rows": cluster.rows}
         choice["overdetermined"] = cluster.overdetermined
-        structure.cache[key] = entry_sizes(structure, replace(numbers, **choice))
+        structure.cache[key] = entry_sizes(structure, replace(numeric, **choice))
     sizes: np.ndarray = structure.cache[key]
     return sizes
 

@@ -114,9 +114,8 @@ class ClusterWeight:
         if bodies.across:
             return Inertia.from_matrix(self._carried(inertia, [self.block]))
         roots = self._at_roots(list(bodies.with_locked_rotors().values()), "congruence")
-        if (
-            low and len(roots) == 1
-        ):  # the low-rank downdate comes before the last step, and need not be carried itself
+        # with one root, the low-rank downdate comes before the last step and is not carried through it
+        if low and len(roots) == 1:
             ((body, share),) = roots
             ((_, U),) = self._at_roots(self.parts(low.U), "gather")
             remainder = low.one if len(self.bodies) == 1 else share.projected(low.D.solve(U.T).T, U)
@@ -140,8 +139,8 @@ class SupportsWeight(ClusterWeight):
     """The weight of a node that hangs on several bodies of its parent: Γ maps their motions to its joints.
 
     `supports` are these bodies' blocks, `carriers` the block that each of its bodies hangs on, where that is
-    the parent's. `answers` are the joints' contributions S Γ for the supports' motions, (6, 6 supports) for
-    each body, and `rows` those to further rows.
+    the parent's. `support_motions` are the joints' contributions S Γ to each body's motion, (6, 6 supports),
+    and `rows` those to further rows.
     """
 
     def __init__(
@@ -150,13 +149,13 @@ class SupportsWeight(ClusterWeight):
         supports: Sequence[slice],
         carriers: Sequence[slice | None],
         parents: int,
-        answers: list[np.ndarray],
+        support_motions: list[np.ndarray],
         rows: np.ndarray,
     ) -> None:
         super().__init__(bodies, len(rows), supports[0], parents)
         self.supports = supports
         self.carriers = carriers
-        self.answers = answers
+        self.support_motions = support_motions
         self.rows = rows
 
     def of_supports(self, V: np.ndarray) -> np.ndarray:
@@ -166,17 +165,17 @@ class SupportsWeight(ClusterWeight):
     def scatter(self, V: np.ndarray) -> np.ndarray:
         out: list[np.ndarray] = []
         supports = self.of_supports(V)
-        for body, below, carrier, answer in zip(self.bodies, self.below, self.carriers, self.answers):
-            out.append(body.X.scatter(V[carrier] if below is None else out[below]) + answer @ supports)
+        for body, below, carrier, motion in zip(self.bodies, self.below, self.carriers, self.support_motions):
+            out.append(body.X.scatter(V[carrier] if below is None else out[below]) + motion @ supports)
         return np.concatenate([*out, self.rows @ supports])
 
     def gather(self, F: np.ndarray) -> np.ndarray:
         shares = self.parts(F)
-        answered: Any = self.rows.T @ F[6 * len(self.bodies) :]
+        on_supports: Any = self.rows.T @ F[6 * len(self.bodies) :]
         total = np.zeros((self.parents, *F.shape[1:]), dtype=object)
-        every = list(enumerate(zip(self.bodies, self.below, self.carriers, self.answers)))
-        for k, (body, below, carrier, answer) in reversed(every):
-            answered = answered + answer.T @ shares[k]
+        members = list(enumerate(zip(self.bodies, self.below, self.carriers, self.support_motions)))
+        for k, (body, below, carrier, motion) in reversed(members):
+            on_supports = on_supports + motion.T @ shares[k]
             carried = body.X.gather(shares[k])
             if below is None:
                 assert carrier is not None
@@ -184,7 +183,7 @@ class SupportsWeight(ClusterWeight):
             else:
                 shares[below] = shares[below] + carried
         for i, block in enumerate(self.supports):
-            total = total + in_block(answered[6 * i : 6 * i + 6], block, self.parents)
+            total = total + in_block(on_supports[6 * i : 6 * i + 6], block, self.parents)
         return total
 
     def congruence(self, inertia: BodiesInertia | ReducedInertia) -> CouplingInertia:

@@ -16,7 +16,7 @@ from linkwork.spatial.factor import is_zero
 from linkwork.spatial.inertia import Inertia, symmetric
 from linkwork.spatial.vectors import cross, skew
 
-SNAPPED = 1e-15  # entries of rotations this close to 0, 1 or -1 are these numbers
+SNAP_TOL = 1e-15  # entries of rotations this close to 0, 1 or -1 are these numbers
 
 
 class ElementaryRotation(NamedTuple):
@@ -119,7 +119,7 @@ class Pose(Immutable):
             sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr,
             -sp, cp * sr, cp * cr,
         )  # fmt: skip
-        R = np.array([_snapped(x, SNAPPED) for x in entries]).reshape(3, 3)
+        R = np.array([_snapped(x, SNAP_TOL) for x in entries]).reshape(3, 3)
         return cls(R, np.array(xyz, dtype=float))
 
     def then(self, child: Pose) -> Pose:
@@ -262,7 +262,7 @@ def _snapped(x: float, rounding: float) -> float:
     return copysign(1.0, x) if abs(abs(x) - 1.0) < rounding else x
 
 
-def snapped(R: np.ndarray, rounding: float = SNAPPED) -> np.ndarray:
+def snapped(R: np.ndarray, rounding: float = SNAP_TOL) -> np.ndarray:
     """Return a constant rotation with entries within `rounding` of 0, 1 and -1 replaced by these.
 
     Exact zeros and ones shorten programs.
