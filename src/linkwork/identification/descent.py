@@ -156,7 +156,7 @@ def solve(
     start: Point,
     *,
     iterations: int,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     stationary: float = STATIONARY,
 ) -> Solution | None:
     """Minimise the cost from a start; None if its recordings cannot be simulated."""
@@ -176,4 +176,4 @@ def solve(
             return Solution(*at, information, status, count, descent.evaluations)
         count += 1
         cost, gap, damping = descent.cost, descent.gap, descent.damping
-        tell(f"iteration {count}: cost {cost:.6g}, defects {gap:.2g}, damping {damping:.0e}")
+        report(f"iteration {count}: cost {cost:.6g}, defects {gap:.2g}, damping {damping:.0e}")

@@ -64,7 +64,7 @@ def excitation_trajectory(
     iterations: int = 60,
     seed: int = 0,
 ) -> Excitation:
-    """Return a periodic motion within joint limits whose measurement tells much about parameters.
+    """Return a periodic motion within joint limits that is informative about parameters.
 
     Parameters
     ----------

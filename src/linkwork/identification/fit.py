@@ -98,8 +98,8 @@ def fit_parameters(
     -----
     The force of each step is the mean of the recorded force over it. Where noise is not given, it is
     estimated for each joint from residuals, over a few fits. Reported standard errors are those of linearised
-    least squares. Combinations of parameters of which the recordings tell nothing are reported; of all values
-    with the same motion the fit takes those nearest to the model's.
+    least squares. Combinations of parameters that the recordings do not determine are reported; of all
+    values with the same motion the fit takes those nearest to the model's.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def _check(
             raise LinkworkError(f"fit_parameters: {name}: expected a positive integer, got {value!r}")
 
 
-def _fit(problem: Problem, start: Problem | None, iterations: int, tell: Any) -> Solution:
+def _fit(problem: Problem, start: Problem | None, iterations: int, report: Any) -> Solution:
     """Fit, with noise estimated from residuals where it is not given.
 
     `start` is the problem of separate segments.
@@ -194,21 +194,21 @@ def _fit(problem: Problem, start: Problem | None, iterations: int, tell: Any) ->
     point: Point = shooting.measured(problem.parameters.start)
     _check_excitation(problem, point)
     if start is not None:
-        point = shooting.measured(_separate(start, shooting, noise, tell))
-    solution = _solved(problem, point, iterations, tell)
+        point = shooting.measured(_separate(start, shooting, noise, report))
+    solution = _solved(problem, point, iterations, report)
     for _ in range(0 if known else NOISE_ROUNDS - 1):
         estimated = _estimated_noise(problem, solution, noise)
         if max(_change(a, b) for a, b in zip(noise, estimated)) < SAME_NOISE:
             break
         noise = estimated
         shooting.set_noise(noise)
-        solution = _solved(problem, solution.point, iterations, tell)
+        solution = _solved(problem, solution.point, iterations, report)
     return solution
 
 
-def _solved(problem: Problem, point: Point, iterations: int, tell: Any) -> Solution:
+def _solved(problem: Problem, point: Point, iterations: int, report: Any) -> Solution:
     """Solve from a point; raise if motions cannot be simulated there."""
-    solution = solve(problem, point, iterations=iterations, tell=tell)
+    solution = solve(problem, point, iterations=iterations, report=report)
     if solution is None:
         raise LinkworkError(
             "fit_parameters: the motion cannot be simulated from the model's parameters: states are not "
@@ -217,12 +217,12 @@ def _solved(problem: Problem, point: Point, iterations: int, tell: Any) -> Solut
     return solution
 
 
-def _separate(problem: Problem, shooting: Shooting, noise: Noise, tell: Any) -> np.ndarray:
+def _separate(problem: Problem, shooting: Shooting, noise: Noise, report: Any) -> np.ndarray:
     """Return coordinates of parameters that fit segments, each with an initial state of its own."""
     counts = [len(starts) for starts in shooting.starts]
     problem.shooting.set_noise([pair for pair, count in zip(noise, counts) for _ in range(count)])
     point = problem.shooting.measured(problem.parameters.start)
-    solution = solve(problem, point, iterations=START_ITERATIONS, tell=tell, stationary=START_STATIONARY)
+    solution = solve(problem, point, iterations=START_ITERATIONS, report=report, stationary=START_STATIONARY)
     return problem.parameters.start if solution is None else solution.point.x
 
 
@@ -325,7 +325,7 @@ def _result(
     errors = np.where(is_determined, np.sqrt(np.maximum(np.diag(cov), 0.0)), np.inf)
     values = parameters.values(x)
     arrays = {name: value for name, value in values.items() if not name.startswith("delay")}
-    with np.errstate(divide="ignore"):  # what is not measured has no weight
+    with np.errstate(divide="ignore"):  # channels that are not measured have no weight
         noise = [(1.0 / q, None if v is None else 1.0 / v) for q, v in shooting.weights]
     count = sum(
         int(np.count_nonzero(_measured(path.residuals, pair))) for path, pair in zip(solution.paths, noise)

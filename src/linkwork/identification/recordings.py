@@ -34,7 +34,7 @@ class Recording:
         Whether `tau` is constant over each interval, or linear between samples.
     sigma_q, sigma_v : float or array_like, optional
         Standard deviations of the noise, one or one per velocity of the spanning tree and per independent
-        velocity. ``inf`` for what is not measured. By default estimated.
+        velocity. ``inf`` for channels that are not measured. By default estimated.
     """
 
     q: Any

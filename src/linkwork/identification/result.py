@@ -30,7 +30,7 @@ class FitResult:
     estimate : ndarray, shape (entries,)
         Values of entries.
     covariance : ndarray, shape (entries, entries)
-        Covariance of entries within what is identifiable, from noise and priors.
+        Covariance of entries in identifiable directions, from noise and priors.
     standard_errors : ndarray, shape (entries,)
         Its square roots on the diagonal; ``inf`` for entries that are part of an unidentifiable direction.
     unidentifiable : tuple of Direction
@@ -79,7 +79,7 @@ class FitResult:
         return 2.0 * self.cost / max(1, self.degrees_of_freedom)
 
     def __str__(self) -> str:
-        """Return a report: a table of entries, and what recordings do not tell."""
+        """Return a report: a table of entries, and directions that are not identifiable."""
         width = max(map(len, self.labels))
         lines = [
             f"{self.status} after {self.iterations} iterations; cost {self.cost:.6g}, "

@@ -193,7 +193,7 @@ def bounded(
 def _damped(
     H: np.ndarray, right: np.ndarray, scale: np.ndarray, damped: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solve (H + diag(damped)) δ = right without components that data do not tell; return these, too."""
+    """Solve (H + diag(damped)) δ = right without components that data do not determine; return these, too."""
     values, vectors = np.linalg.eigh(H / np.outer(scale, scale))
     seen = values > UNIDENTIFIABLE
     basis = vectors[:, seen]

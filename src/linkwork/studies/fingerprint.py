@@ -1,4 +1,4 @@
-"""A text that says what a study is, for its digest: values by content, functions by their code."""
+"""Canonical descriptions of studies for their digests: values by content, functions by their code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Quantities that a study varies: their names, their shapes, and how they become arguments of a call.
 
-| name | what varies |
+| name | varied quantity |
 | --- | --- |
 | a parameter of the model | as `Model.parameters` names it: "mass", "mass@hand", "gravity", "loop_placement"
   |
@@ -151,7 +151,7 @@ class Arguments(NamedTuple):
 def arguments_of(
     model: Model, values: Mapping[str, np.ndarray], start: Mapping[str, np.ndarray], rows: int
 ) -> Arguments:
-    """Return the arguments that varied values, (rows, *shape) each, amount to; `start` has the task's own
+    """Return the arguments of a call with varied values, (rows, *shape) each; `start` has the task's own
     arrays.
     """
     arrays = {name: np.broadcast_to(x, (rows, *x.shape)) for name, x in start.items()}
@@ -208,7 +208,7 @@ def check_values(
             f"sampler: expected values of {', '.join(names)}, got {', '.join(map(str, values)) or 'none'}"
         )
     checked = {}
-    invalid: list[tuple[int, str]] = []  # samples, and what is wrong there: the first is reported
+    invalid: list[tuple[int, str]] = []  # samples and messages: the first is reported
     for name in names:
         expected = (rows, *described[name].shape)
         try:

@@ -66,7 +66,7 @@ class StudyFolder:
         if path.exists() and any(each.name != LOCK for each in path.iterdir()):
             raise StudyError(f"study: folder {path}: expected a new or an empty folder")
         _ = study.digest  # before anything runs that may change what functions use
-        _ = study.summaries  # what is wrong with the study is said before anything is written
+        _ = study.summaries  # an invalid study raises before anything is written
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -1,5 +1,5 @@
-"""Studies: one task for many samples of one model or a family, with reductions that do not depend on who
-computes what.
+"""Studies: one task for many samples of a model or a family of models. Reductions do not depend on the
+executor, the number of workers or the chunk size.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Study:
         usual = DEVICE_CHUNK if getattr(self.task, "device", None) == "cuda" else DEFAULT_CHUNK
         return max(1, min(usual, MAX_RECORDED // max(size, 1)))
 
-    # what is known before it runs
+    # properties that are determined before a run
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -188,7 +188,7 @@ class Study:
 
     @cached_property
     def parts(self) -> dict[str, str]:
-        """Digests of all that decides its numbers and its files, by name."""
+        """Digests of all parts that determine its results and its files, by name."""
         values: dict[str, Any] = {
             "model": list(self.models),
             "sampler": self.sampler,
@@ -206,7 +206,7 @@ class Study:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that decides its numbers and its files."""
+        """A hash of all parts that determine its results and its files."""
         return fingerprint.digest(self.parts)
 
     def chunks(self) -> list[tuple[int, int]]:
@@ -215,7 +215,7 @@ class Study:
             (first, min(first + self.chunk, self.samples)) for first in range(0, self.samples, self.chunk)
         ]
 
-    # running it
+    # running and resuming
 
     def run(
         self,

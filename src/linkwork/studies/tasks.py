@@ -1,4 +1,4 @@
-"""Tasks: what is computed for every sample of a study, a rollout or a function of the model."""
+"""Tasks, computed for every sample of a study: rollouts, or functions of the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from linkwork.studies.quantities import Arguments, Quantity
 
 _ARGUMENTS = inspect.signature(rollout).parameters
 
-DRIVERS = (PD, Controls)  # what tau may be besides numbers
+DRIVERS = (PD, Controls)  # accepted as tau besides numbers
 
 
 class TaskResult(NamedTuple):

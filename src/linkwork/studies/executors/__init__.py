@@ -1,4 +1,4 @@
-"""Executors: who computes chunks. Threads of this process, processes of this machine, or a Ray cluster."""
+"""Executors of chunks: threads of this process, processes of this machine, or a Ray cluster."""
 
 from __future__ import annotations
 

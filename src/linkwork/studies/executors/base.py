@@ -16,12 +16,12 @@ class ChunkFailure(NamedTuple):
 
 
 class Executor:
-    """Computes chunks that are handed to it; `capacity` is how many may be under way."""
+    """Computes submitted chunks; `capacity` is the number of chunks that may be pending."""
 
     capacity = 1
 
     def submit(self, first: int, last: int) -> None:
-        """Have samples `first` to `last - 1` computed."""
+        """Submit samples `first` to `last - 1`."""
         raise NotImplementedError
 
     def completed(self, timeout: float) -> list[ChunkResult | ChunkFailure]:
@@ -29,11 +29,11 @@ class Executor:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop; chunks that are under way are given up."""
+        """Stop; pending chunks are abandoned."""
 
 
 def next_answers(answers: queue.SimpleQueue[Any], timeout: float) -> list[ChunkResult | ChunkFailure]:
-    """Return what is in a queue of answers, after at most `timeout` seconds; raise an error that is in it."""
+    """Return the answers in a queue, waiting at most `timeout` seconds for one; raise if one is an error."""
     result: list[ChunkResult | ChunkFailure] = []
     try:
         result.append(_answer(answers.get(timeout=timeout)))

@@ -1,4 +1,4 @@
-"""Reductions: what becomes of all samples together, in memory that does not grow with their number."""
+"""Reductions: results over all samples, in memory that does not grow with their number."""
 
 from linkwork.studies.reductions.base import Blocks, Reduction
 from linkwork.studies.reductions.counting import Histogram, SuccessRate

@@ -65,7 +65,7 @@ class Reduction:
 
     @property
     def key(self) -> Any:
-        """By which reductions are known that share one summary."""
+        """Identifies reductions that share one summary."""
         return id(self)
 
     def check(self, study: Any) -> None:
