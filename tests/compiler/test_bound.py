@@ -154,7 +154,7 @@ def test_float32(kernel: Any) -> None:
         kernel32.bind(*arrays(5))
 
 
-def test_it_takes_no_arguments(double: Any) -> None:
+def test_bound_calls_take_no_arguments(double: Any) -> None:
     bound = double.bind()
     with pytest.raises(TypeError):
         bound(np.zeros(4))
@@ -179,7 +179,7 @@ def test_results_are_counted_right(kernel: Any, double: Any) -> None:
         assert sys.getrefcount(result) == before
 
 
-def test_it_keeps_what_it_needs_alive() -> None:
+def test_bound_calls_keep_kernel_and_arrays_alive() -> None:
     kernel = lw.compile(lambda x: x * 2.0 + 0.125, inputs={"x": 90}, wait=True)
     call = kernel.bind(np.full(90, 3.0)).__call__
     module._recent.clear()  # here only the bound call keeps the kernel
@@ -202,7 +202,7 @@ def test_what_a_call_is_stays_while_garbage_is_cleared(double: Any) -> None:
     assert ctypes.string_at(definition, 32) == before and memory
 
 
-def test_it_lets_go_of_what_it_kept(kernel: Any) -> None:
+def test_deleted_bound_calls_free_their_arrays(kernel: Any) -> None:
     bound = kernel.bind()
     bound()
     watched = [weakref.ref(x) for x in (bound, *bound.inputs.values(), *bound.outputs.values())]
@@ -237,7 +237,7 @@ def test_a_deep_copy_has_arrays_of_its_own(kernel: Any, rows: int | None) -> Non
     assert all(found is twin.outputs[n] for n, found in zip("ynp", twin(), strict=True))
 
 
-def test_a_deep_copy_keeps_to_what_is_copied_with_it(double: Any) -> None:
+def test_a_deep_copy_refers_to_arrays_copied_with_it(double: Any) -> None:
     """A controller that holds a state and a bound call on it: the copy's call is on the copy's state."""
     x = np.ones(4)
     controller = {"x": x, "call": double.bind(x), "again": x}

@@ -27,7 +27,7 @@ def arrays(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=3).astype(dtype), rng.normal(size=(2, 3)).astype(dtype)
 
 
-def test_it_is_there() -> None:
+def test_the_direct_call_is_available() -> None:
     assert arrays_lie_as_expected()
 
 

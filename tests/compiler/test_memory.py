@@ -157,7 +157,7 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("part", ["ufunc", "direct", "__call__", "bind", "bind()"])
-def test_whatever_can_call_machine_code_keeps_it(closed: list[Any], part: str) -> None:
+def test_objects_that_call_machine_code_keep_it_loaded(closed: list[Any], part: str) -> None:
     kernel = kernel_of(2.0 + len(part))
     expected = kernel(np.ones(3)).tolist()
     call = kernel.bind(np.ones(3)) if part == "bind()" else getattr(kernel, part)

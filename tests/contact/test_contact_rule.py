@@ -127,7 +127,7 @@ def test_terrain_of_the_model_takes_the_place_of_the_plane() -> None:
     assert [each.other_place.point[2] for each in lw.contact_candidates(model, over)] == [0.0] * 3
 
 
-def test_what_hangs_on_a_fixed_link_does_not_touch_it() -> None:
+def test_a_body_on_a_fixed_link_does_not_touch_that_link() -> None:
     builder = lw.ModelBuilder("arm").add_body("base", mass=1.0)
     builder.add_joint("held", lw.joints.Fixed(), parent="world", child="base")
     builder.add_body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1)).add_joint(
@@ -158,7 +158,7 @@ def test_what_one_fixed_link_holds_is_one_mechanism() -> None:
     assert names(hanging("world")) == ["ball a", "ball a-table", "ball b", "ball b-table", "ball a-ball b"]
 
 
-def test_what_moves_only_along_a_plane_does_not_touch_it() -> None:
+def test_a_body_that_moves_only_along_a_plane_does_not_touch_the_plane() -> None:
     """A turntable and a slide on the floor; the arm on them does."""
     builder = lw.ModelBuilder("arm")
     parent = "world"

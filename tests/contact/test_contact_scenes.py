@@ -137,7 +137,7 @@ def test_a_gripper_holds_a_cube_for_a_minute() -> None:
 
 @pytest.mark.parametrize("restitution", [0.0, 1.0])
 @pytest.mark.parametrize("speed", [0.5, 150.0])
-def test_boxes_that_are_struck_within_a_step_strike_the_next_ones(speed: float, restitution: float) -> None:
+def test_boxes_struck_within_a_step_strike_the_next_box(speed: float, restitution: float) -> None:
     """Points of boxes that are far apart are not searched for: the second one is at rest, and in reach of the
     third only once the first has struck it.
     """

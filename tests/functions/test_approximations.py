@@ -130,7 +130,7 @@ def test_motors_torques_are_the_joints_through_the_gears() -> None:
         np.testing.assert_allclose(b.torques[name] @ there, tau, atol=1e-9)
 
 
-def test_all_coordinates_or_the_independent_ones() -> None:
+def test_motions_by_all_or_by_independent_coordinates_agree() -> None:
     model = leg(base=Free(), mass=0.2)
     rng = np.random.default_rng(0)
     q, v = map(np.array, zip(*(model.random_state(rng) for _ in range(6))))

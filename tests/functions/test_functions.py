@@ -250,7 +250,7 @@ def test_a_model_that_cannot_move_refuses_as_others_do(
         assert type(found.value) is error
 
 
-def test_a_kernel_of_a_model_that_cannot_move_is_one() -> None:
+def test_kernels_of_models_that_cannot_move_have_the_interface() -> None:
     model = bolted()
     kernel = lw.compile(lw.forward_kinematics, model, wait=True)
     assert isinstance(kernel, lw.Kernel) and kernel.wait() is kernel and "forward_kinematics" in repr(kernel)

@@ -39,7 +39,7 @@ def four_bar(**how: float) -> lw.Model:
 @pytest.mark.parametrize(
     "given", [{}, {"stiffness": [900.0]}, {"damping@pin": [40.0], "stiffness@pin": [[7.0], [8.0]]}]
 )
-def test_a_step_is_the_linearised_implicit_one(given: dict[str, Any]) -> None:
+def test_a_step_is_a_linearised_implicit_euler_step(given: dict[str, Any]) -> None:
     dt = 0.01
     model = swing(stiffness=300.0, damping=25.0, rest=0.2, armature=0.5)
     k = np.ravel(given.get("stiffness", given.get("stiffness@pin", 300.0)))

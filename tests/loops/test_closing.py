@@ -275,7 +275,7 @@ def test_a_tolerance_can_be_given() -> None:
 
 
 @pytest.mark.parametrize("angle", [1.5708, np.pi / 2])
-def test_a_short_crank_is_no_redundant_one(angle: float) -> None:
+def test_a_short_crank_is_not_taken_for_redundant(angle: float) -> None:
     model = turned_back(angle, crank=1e-3).build()
     assert model.nv == 1 and len(model.clusters[0].rows) == 2
     turned = model.with_independent("a")

@@ -11,7 +11,7 @@ from planar_bars import Z, crank_states, four_bar
 
 
 @pytest.mark.parametrize("of", ["coordinates", "mechanism"])
-def test_it_does_not_depend_on_units(of: str) -> None:
+def test_conditioning_does_not_depend_on_units(of: str) -> None:
     model = four_bar(0.3, 1.0, 0.8, 1.0)
     small = four_bar(0.3, 1.0, 0.8, 1.0, size=1e-7)
     q = crank_states(np.linspace(-3.0, 3.0, 12).reshape(3, 4))

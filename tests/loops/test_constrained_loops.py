@@ -289,7 +289,7 @@ def test_the_choice_is_never_worse(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["delta", "stewart", "mit_humanoid_leg", "mini_cheetah"])
-def test_the_choice_is_never_worse_for_larger_ones(name: str) -> None:
+def test_the_choice_is_never_worse_for_large_models(name: str) -> None:
     test_the_choice_is_never_worse(name)
 
 

@@ -163,7 +163,7 @@ def test_motions_of_all_joints_do_not_depend_on_the_choice() -> None:
     assert np.allclose(found[0], found[1], rtol=1e-11) and np.allclose(found[0], found[2], rtol=1e-6)
 
 
-def test_rows_beyond_the_rank_are_other_ones() -> None:
+def test_rows_beyond_the_rank_are_distinct() -> None:
     """Where only zeros are left, a row that was not chosen yet is taken, and nothing overflows."""
     rows = np.array([[1.0, 0.3, 0.2], [0.3, 1.0, 0.1], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     rows[0] /= 3.0

@@ -651,7 +651,9 @@ def merged(m: Model, monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 @pytest.mark.parametrize("name", ["scissor lift", "ladder", "geared across", "spatial stages"])
-def test_clusters_on_several_bodies_are_as_good_as_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clusters_on_several_bodies_give_the_results_of_one_cluster(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     m, q, v, _, _, f, V, A, _ = state(name)
     one = merged(m, monkeypatch)
     assert m.nv == one.nv
@@ -723,7 +725,7 @@ def stood_on(kind: str) -> ModelBuilder:
     return linkage.builder
 
 
-def test_what_takes_freedom_from_below_is_one_with_it() -> None:
+def test_loops_that_constrain_their_supports_join_one_cluster() -> None:
     follows = stood_on("slot").build()
     holds = stood_on("pin").build()
     assert (follows.nv, [len(c.bodies) for c in follows.clusters]) == (2, [4, 1])
@@ -830,7 +832,7 @@ def test_a_planar_four_bar_is_told_by_two_of_five_equations() -> None:
     )
 
 
-def test_the_same_gear_twice_is_one() -> None:
+def test_a_repeated_gear_counts_once() -> None:
     rng = np.random.default_rng(0)
     t = make(rng, [-1, 0], ["revolute", "revolute"], fixed=False)
     m = with_constraints(

@@ -74,7 +74,7 @@ def same(a: lw.Log, b: lw.Log, start: int = 0) -> None:
     ],
 )
 @pytest.mark.sweep(2)
-def test_it_is_the_rollout_with_the_same_bits(model: lw.Model, integrator: str) -> None:
+def test_simulations_have_the_bits_of_rollouts(model: lw.Model, integrator: str) -> None:
     q, v = model.random_state(3)
     tau = np.full(model.nv, 0.3)
     log = lw.simulate(model, q, v, 0.02, tau, record_every=6, integrator=integrator)
@@ -163,7 +163,7 @@ class Integral:
 
 
 @pytest.mark.parametrize("every", [1, 7])
-def test_it_goes_on_from_any_logged_state_with_the_same_bits(every: int, tmp_path: Path) -> None:
+def test_simulations_resume_from_any_logged_state_with_the_same_bits(every: int, tmp_path: Path) -> None:
     model = pendulum(0.1)
     how: dict[str, Any] = {
         "controller": Integral(), "sensors": {"spin": IMU("tip"), "torque": JointTorque("hinge")}, "record_every": every,
@@ -230,7 +230,7 @@ def test_time_goes_on_where_dt_changes(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_goes_on_in_the_chart_of_each_row() -> None:
+def test_simulations_resume_in_the_chart_of_each_row() -> None:
     """A crank that passes turning points of its independent joint: the coordinates that rows are in belong to
     the state.
     """
@@ -454,7 +454,7 @@ def sled() -> lw.Model:
 
 
 @pytest.mark.parametrize("model", [ball(), sled()], ids=lambda m: m.name)
-def test_it_is_the_rollout_with_contact_and_goes_on_with_the_same_bits(
+def test_simulations_with_contact_have_the_bits_of_rollouts_and_resume(
     model: lw.Model, tmp_path: Path
 ) -> None:
     contacts = lw.Contacts(friction=0.4)

@@ -90,7 +90,7 @@ def test_numbers_far_out_are_those_of_the_counter() -> None:
 
 @given(st.integers(1, 5000), st.integers(0, 100))
 @settings(max_examples=30, deadline=None)
-def test_permutation_is_one(size: int, seed: int) -> None:
+def test_permutation_has_each_number_once(size: int, seed: int) -> None:
     found = low_discrepancy.permutation(seed, "x", np.arange(size, dtype=np.uint64), size)
     assert (np.sort(found) == np.arange(size)).all()
 

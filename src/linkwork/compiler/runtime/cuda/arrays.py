@@ -36,8 +36,8 @@ class Library:
         size = int(code[2:])
         strides = interface.get("strides")
         address = interface["data"][0]
-        word = driver().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        gpu = int(call("cuPointerGetAttribute", word, address)) if address else 0
+        attribute = driver().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        gpu = int(call("cuPointerGetAttribute", attribute, address)) if address else 0
         shape = tuple(interface["shape"])
         element_strides = _contiguous_strides(shape) if strides is None else tuple(s // size for s in strides)
         return OnDevice(address, shape, element_strides, dtype, gpu)

@@ -94,21 +94,21 @@ def gpu(number: int) -> Gpu:
     handle = call("cuDeviceGet", number)
     names = cuda.CUdevice_attribute
 
-    def ask(word: str) -> int:
-        return int(call("cuDeviceGetAttribute", getattr(names, f"CU_DEVICE_ATTRIBUTE_{word}"), handle))
+    def attribute(name: str) -> int:
+        return int(call("cuDeviceGetAttribute", getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}"), handle))
 
-    major = ask("COMPUTE_CAPABILITY_MAJOR")
-    minor = ask("COMPUTE_CAPABILITY_MINOR")
+    major = attribute("COMPUTE_CAPABILITY_MAJOR")
+    minor = attribute("COMPUTE_CAPABILITY_MINOR")
     if major < 8:
         raise TargetError(f"GPU {number} has compute capability {major}.{minor}; kernels need 8.0 or newer")
     device = Device(
         arch=f"sm_{major}{minor}",
-        multiprocessors=ask("MULTIPROCESSOR_COUNT"),
-        registers=ask("MAX_REGISTERS_PER_MULTIPROCESSOR"),
-        shared=ask("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-        block=ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-        warps=ask("MAX_THREADS_PER_MULTIPROCESSOR") // 32,
-        clock=1e3 * ask("CLOCK_RATE"),
+        multiprocessors=attribute("MULTIPROCESSOR_COUNT"),
+        registers=attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        shared=attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        block=attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        warps=attribute("MAX_THREADS_PER_MULTIPROCESSOR") // 32,
+        clock=1e3 * attribute("CLOCK_RATE"),
     )
     name = call("cuDeviceGetName", 96, handle).split(b"\0")[0].decode()
     return Gpu(number, device, name, call("cuDevicePrimaryCtxRetain", handle))

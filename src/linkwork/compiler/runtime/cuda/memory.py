@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_SCRATCH_BYTES = 2 << 30  # for crossing values of kernels of several parts
 MIN_SCRATCH_STATES = 1024
-KEPT_SHARE = 0.25  # of a GPU's memory, that stays allocated between calls
+POOL_SHARE = 0.25  # of a GPU's memory, that stays allocated between calls
 THREAD_STREAM = 2  # CU_STREAM_PER_THREAD, of calls with host arrays: those of several threads overlap
 
 
@@ -119,9 +119,7 @@ class Memory:
 
 
 def allocate(size: int, gpu: int, stream: int, stack: ExitStack) -> int | None:
-    """Return the address of `size` bytes until the stack is closed,
-    or None if the GPU has too little memory.
-    """
+    """Return the address of `size` bytes, freed when the stack closes; None if the GPU has too few."""
     cuda = binding.driver()
     code, address = cuda.cuMemAllocFromPoolAsync(size, _pool(gpu), stream)
     if int(code) == int(cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY):
@@ -141,7 +139,7 @@ def _pool(gpu: int) -> Any:
     properties.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     properties.location.id = gpu
     pool = call("cuMemPoolCreate", properties)
-    word = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-    kept = int(KEPT_SHARE * call("cuDeviceTotalMem", call("cuDeviceGet", gpu)))
-    call("cuMemPoolSetAttribute", pool, word, cuda.cuuint64_t(kept))
+    attribute = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    threshold = int(POOL_SHARE * call("cuDeviceTotalMem", call("cuDeviceGet", gpu)))
+    call("cuMemPoolSetAttribute", pool, attribute, cuda.cuuint64_t(threshold))
     return pool

@@ -102,8 +102,8 @@ def _function_resources(part: dict[str, Any], function: Any, gpu: Gpu) -> dict[s
     """Return the resources that one function uses on a multiprocessor."""
     attributes = binding.driver().CUfunction_attribute
 
-    def ask(word: str) -> int:
-        return int(call("cuFuncGetAttribute", getattr(attributes, f"CU_FUNC_ATTRIBUTE_{word}"), function))
+    def attribute(name: str) -> int:
+        return int(call("cuFuncGetAttribute", getattr(attributes, f"CU_FUNC_ATTRIBUTE_{name}"), function))
 
     blocks = int(
         call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, part["threads"], part["shared_bytes"])
@@ -114,8 +114,8 @@ def _function_resources(part: dict[str, Any], function: Any, gpu: Gpu) -> dict[s
         "blocks": blocks,
         "warps": blocks * part["threads"] // WARP,
         "occupancy": blocks * part["threads"] / WARP / gpu.device.warps,
-        "registers": ask("NUM_REGS"),
+        "registers": attribute("NUM_REGS"),
         "shared_bytes": part["shared_bytes"],
-        "local_bytes": ask("LOCAL_SIZE_BYTES"),
+        "local_bytes": attribute("LOCAL_SIZE_BYTES"),
         "work": part["work"],
     } | {name: part[name] for name in ("reads", "keeps") if name in part}
