@@ -95,6 +95,32 @@ class ActiveFeatures:
         solution = loop(self._step, np.array([*n, *shares], dtype=object), limit=MAX_NEWTON_STEPS, newton=5)
         return self.at(solution[:3], _weights(solution))
 
+    def along(self, n: np.ndarray) -> NearestPoints:
+        """Return the mean of the pairs that is nearest to the line along a normal, which stays as it is.
+
+        Where the distance hardly depends on the normal, as for one cylinder inside of another, Newton's steps
+        lead away from the points that they began with.
+        """
+        two, three = self.several
+        points, _, _ = self._supports(n, (1.0, 0.0, 0.0))
+        y = [own - other for own, other in points]
+        t1, t2 = self._tangents(n, y[1] - y[0])
+        f1, f2 = product(np.array([t1, t2]), y[0])
+        b1, b2 = product(np.array([t1, t2]), y[2] - y[0])
+        last = where(three, -f2 * _inverse(b2), 0.0)
+        middle = where(two, -(f1 + b1 * last) * _inverse(product(t1, y[1] - y[0])), 0.0)
+        return self.at(n, (1.0 - middle - last, middle, last))
+
+    def _tangents(self, n: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return unit tangents of n, (3,) each: the first along the way from the first pair to the second, if
+        there are two.
+        """
+        two, _ = self.several
+        along = second - product(n, second) * n
+        tangents = axes_along(list(n))[1]
+        t1 = unit(np.array([where(two, a, b) for a, b in zip(along, tangents)], dtype=object))
+        return t1, np.cross(n, t1)
+
     def at(self, n: np.ndarray, weights: tuple[Any, Any, Any]) -> NearestPoints:
         """Return the mean of the pairs for a normal and weights."""
         points, _, _ = self._supports(n, weights)
@@ -131,10 +157,7 @@ class ActiveFeatures:
         y = [own - other for own, other in points]
         second = y[1] - y[0]
         third = y[2] - y[0]
-        along = second - product(n, second) * n
-        tangents = axes_along(list(n))[1]
-        t1 = unit(np.array([where(two, a, b) for a, b in zip(along, tangents)], dtype=object))
-        t2 = np.cross(n, t1)
+        t1, t2 = self._tangents(n, second)
         t = np.array([t1, t2])
         own_t = product(t, self.T.R)
         K = -product(product(own_t, turn), own_t.T) - product(product(t, other_turn), t.T)

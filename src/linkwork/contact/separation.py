@@ -110,6 +110,8 @@ class ConvexPair(Collision):
         inside = sound & (fine.miss <= rough.miss + slack * slack)
         for weight in fine.weights:
             inside = inside & (weight > -_tolerance(T))
+        if thorough:
+            rough = self._nearer(rough, features.along(n), along, slack)
         n = np.array([where(sound, x, y) for x, y in zip(fine.n, n)], dtype=object)
         a, b = (
             np.array([where(inside, x, y) for x, y in zip(one, other)], dtype=object)
@@ -121,6 +123,20 @@ class ConvexPair(Collision):
         s = self.other.rounding
         gap = gap - (r + s) if r + s else gap
         return n, Meeting(gap, a - r * n if r else a, b + s * n if s else b)
+
+    def _nearer(self, rough: NearestPoints, other: NearestPoints, along: Any, slack: Any) -> NearestPoints:
+        """Return other points for the same normal if they are nearer to its line, and not farther from the
+        distance along it.
+        """
+        error = maximum(absolute(rough.gap - along), slack)
+        taken = (absolute(other.gap - along) <= error) & (other.miss < rough.miss)
+        for weight in other.weights:
+            taken = taken & (weight > -slack)
+        own, others = (
+            np.array([where(taken, x, y) for x, y in zip(a, b)], dtype=object)
+            for a, b in zip(other[1:3], rough[1:3])
+        )
+        return NearestPoints(rough.n, own, others, rough.weights)
 
     def _search(self, T: Pose, *, thorough: bool) -> np.ndarray:
         """Return normal, distance and features of the nearest points, (24,), without derivatives."""
