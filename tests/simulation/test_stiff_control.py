@@ -16,12 +16,12 @@ from linkwork.joints import Prismatic, Revolute
 DT = 1e-3
 
 
-def slider(stiffness: float = 0.0, damping: float = 0.0, **limits: float) -> lw.Model:
+def slider(stiffness: float = 0.0, damping: float = 0.0, **laws: float) -> lw.Model:
     builder = lw.ModelBuilder("slider", gravity=(0.0, 0.0, 0.0)).add_body(
         "block", mass=1.0, inertia=(0.1, 0.1, 0.1)
     )
     joint: dict[str, Any] = {"parent": "world", "child": "block", "stiffness": stiffness, "damping": damping}
-    return builder.add_joint("rail", Prismatic((1.0, 0.0, 0.0)), **joint, **limits).build()
+    return builder.add_joint("rail", Prismatic((1.0, 0.0, 0.0)), **joint, **laws).build()
 
 
 def gained(q: Any, v: Any, t: Any, inputs: Any) -> Any:
@@ -81,6 +81,9 @@ def test_limits_do_not_hide_unstable_steps(kd: float) -> None:
     assert lw.rollout(damped, [0.1], [0.5], lambda q, v, t: 0.0 * v, **how).status == expected
     assert lw.rollout(plain, [0.1], [0.5], lw.PD(0.0, kd, [0.0]), **how).status == expected
     assert lw.simulate(damped, [0.1], [0.5], 0.2, dt=DT).status == expected
+    for integrator in ("rk4", "rk45", "implicit_midpoint"):  # where laws act, these take Euler steps
+        rubbed = slider(damping=1.5e3 if kd < 2e3 else 2.5e4, friction=0.1, lower=-0.5, upper=0.5)
+        assert lw.rollout(rubbed, [0.1], [0.5], **how, integrator=integrator).status == expected
     end = lw.rollout(damped, [0.1], [0.5], **how, integrator="linearly_implicit_euler")
     assert end.status == lw.Status.OK and abs(end.v[-1, 0]) < 1e-6
 

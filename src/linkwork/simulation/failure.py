@@ -30,6 +30,7 @@ MIN_DROP_FACTOR = 3.0
 DEAD_POINT_CONDITIONING = 1e-2  # of constrained loops, below which they explain a stop
 MAX_REGULAR_SPEED = 1e4  # [rad, m, rad/s or m/s] beyond which the stability of steps is checked
 MAX_RANGE_FRACTION = 0.5  # of the range of a limited joint, moved in one step, with the same consequence
+EULER = "semi_implicit_euler"
 MAX_NUMBER = 1e100  # larger numbers count as infinite
 # fraction of the conditioning of a mechanism that remains if only coordinates become singular
 REGULAR_FRACTION = 0.25
@@ -124,12 +125,13 @@ def classify_runaway(
     feedback: Feedback | None = None,
     *,
     divided: np.ndarray | None = None,
+    laws: Any = None,
 ) -> np.ndarray:
     """Return the status of rows that took all steps: STIFF where these are unstable and numbers grew,
     NOT_FINITE where they are lost.
 
     `start` are first postures, (rows, nq), `end` the last states. Rows in which a step was `divided`,
-    (rows,), are evaluated, too.
+    (rows,), are evaluated, too. With `laws` of joints or contacts, some steps are semi-implicit Euler steps.
     """
     limits = MAX_REGULAR_SPEED if isinstance(model, Tree) else _regular_speeds(model, dt)
     with np.errstate(invalid="ignore"):
@@ -146,7 +148,8 @@ def classify_runaway(
         return status
     blown = np.where(fast, int(Status.NOT_FINITE), status)
     if not isinstance(model, Tree):
-        blown = classify_stiff(model, blown, fast, (start,), parameters, dt, integrator, feedback)
+        for method in dict.fromkeys((integrator,) if laws is None else (integrator, EULER)):
+            blown = classify_stiff(model, blown, fast, (start,), parameters, dt, method, feedback)
     return np.where(fast & (blown != int(Status.STIFF)) & ~(size > MAX_NUMBER), status, blown)
 
 

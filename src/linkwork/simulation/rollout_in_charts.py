@@ -70,11 +70,10 @@ def rollout_in_charts(
     )
     trajectories[0][:, 0], trajectories[1][:, 0] = start
     feedback = control_feedback(model, control, control_inputs or {}, rows)
-    stiffness_options = (rows, dt, integrator, feedback)
-    status = classify_stiff(model, stepping.final_status(), began, (start[0], stepping.q), *stiffness_options)
-    status = classify_runaway(
-        model, status, start[0], (stepping.q, stepping.v), *stiffness_options, divided=stepping.divided
-    )
+    options = (rows, dt, integrator, feedback)
+    end = (stepping.q, stepping.v)
+    status = classify_stiff(model, stepping.final_status(), began, (start[0], stepping.q), *options)
+    status = classify_runaway(model, status, start[0], end, *options, divided=stepping.divided, laws=laws)
     status = classify_open(model, status, stepping.q, rows, "float64")
     arrays = (*trajectories, merge_status(problem.earlier, status))
     result = Rollout(*(x.reshape((*problem.batch, *x.shape[1:])) for x in arrays))

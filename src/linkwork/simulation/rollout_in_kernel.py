@@ -65,7 +65,15 @@ def rollout_in_kernel(
     feedback = control_feedback(problem.model, control, inputs.arrays, inputs.parameters)
     status = _stopped_rows(problem, control, inputs, run, unclosed, continuing)
     status = classify_runaway(
-        problem.model, status, q, end, inputs.parameters, schedule.dt, schedule.integrator, feedback
+        problem.model,
+        status,
+        q,
+        end,
+        inputs.parameters,
+        schedule.dt,
+        schedule.integrator,
+        feedback,
+        laws=contacts,
     )
     status = classify_open(problem.model, status, end[0], inputs.parameters, dtype)
     status = merge_status(problem.earlier, status)

@@ -309,6 +309,7 @@ class SimulationRun:
             (engine.q, engine.v),
             *stiffness_options,
             divided=engine.divided,
+            laws=self._laws,
         )
         status = np.where(engine.unsolved & (status == OK), int(Status.CONTACT_NOT_CONVERGED), status)
         status = np.where(self._stopped >= 0, STOPPED, status)
