@@ -35,13 +35,13 @@ def _rising(u: Any, start: Any, s: Any) -> Any:
     stays = below & ((u <= 0.0) | (s < needed))
     slow = u + (start - u) * exp(where(stays, -s / LOWEST, 0.0))
     e = u - maximum(start, 0.0)
-    left = where(stays, 0.0, maximum(s - needed, 0.0))
+    remaining = where(stays, 0.0, maximum(s - needed, 0.0))
     c = LOWEST + SLOPE * u
     gap = SLOPE * e
-    y = minimum(left / (c - gap), (left + gap) / c)
+    y = minimum(remaining / (c - gap), (remaining + gap) / c)
     for _ in range(NEWTON_STEPS):
         decay = exp(-y)
-        y = y - (c * y - gap * (1.0 - decay) - left) / (c - gap * decay)
+        y = y - (c * y - gap * (1.0 - decay) - remaining) / (c - gap * decay)
     return where(stays, slow, u - e * exp(-y))
 
 

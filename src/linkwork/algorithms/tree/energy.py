@@ -49,8 +49,8 @@ def compensated_energy(
     """
     k = nodes.bodies[compensation.body]
     mass, h = compensated_mass(compensation, nodes.model.bodies[compensation.body].inertia)
-    own = k.C.inverse()  # the body frame in that of its description
-    return mass * (u[k] - g[k] @ own.p) - g[k] @ (own.R @ h)
+    body_frame = k.C.inverse()  # in the frame of its description
+    return mass * (u[k] - g[k] @ body_frame.p) - g[k] @ (body_frame.R @ h)
 
 
 def first_moment(nodes: ModelTree[NodeState]) -> np.ndarray:

@@ -67,8 +67,8 @@ def _texts(program: Program, one: AnyBody | None, many: AnyBody | None, machine:
         frame.append(copy_text(copy_name("scatter", shape), shape, scalar, into_strided=True))
     texts.append("\n".join([*frame, _Run(program, one, many).text(), direct_text(program)]))
     attributes = wide.attributes
-    own = [text if text.startswith(COMMON) else text + attributes for text in texts]
-    return [*own, entry_text(machine.triple)]
+    modules = [text if text.startswith(COMMON) else text + attributes for text in texts]
+    return [*modules, entry_text(machine.triple)]
 
 
 class _Run:
