@@ -256,7 +256,9 @@ def test_details_of_constrained_loops() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("method", METHODS)
 def test_converged_near_singular_states_means_that_rows_are_met(method: str, dtype: str) -> None:
-    """The nearer an arm is to straight, the slower iterations converge, and the less rows seem to change."""
+    """The nearer an arm is to straight, the slower proximal iterations converge, and the less rows seem to
+    change.
+    """
     model = lw.robots.chain(4, joint=Revolute((0.0, 1.0, 0.0)))
     bends = 10.0 ** -np.linspace(0.5, 6.0, 23)
     q = np.array([[0.4, 1.0 * x, -0.3 * x, 0.2] for x in bends])
@@ -271,7 +273,7 @@ def test_converged_near_singular_states_means_that_rows_are_met(method: str, dty
         details=True,
     )
     met = violation < (1e-5 if dtype == "float32" else 1e-13) * np.abs(a).max(axis=1)
-    assert converged[:4].all() and not converged[-4:].any()
+    assert converged[: 12 if dtype == "float32" else len(bends)].all()
     assert met[converged > 0.5].all()
 
 

@@ -21,6 +21,7 @@ from linkwork.algorithms.constrained.proximal import Result, Settings, residual_
 from linkwork.algorithms.constrained.pv import pv
 from linkwork.algorithms.constrained.pv_early import pv_early
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
+from linkwork.compiler.ir.functions import where
 from linkwork.constraints import Constraint, loop_constraints, total
 from linkwork.errors import ModelError
 from linkwork.functions.constraint_options import (
@@ -130,7 +131,8 @@ def constrained_dynamics(
         "ltls" 2⁻⁷) of the typical entry of the Delassus matrix, separately for rows in m/s² and in rad/s², so
         results do not depend on units.
     iterations : int, optional
-        Maximum number of proximal iterations.
+        Maximum number of proximal iterations. With at least four and the automatic tolerance, conjugate
+        gradients follow where these converge slowly, near singular states.
     tolerance : float, None or "auto", optional
         Residual [rad/s², m/s²] at which iterations stop. "auto" is 1e-15 (float32: 5e-8) of the accelerations
         that the forces cause. None: always `iterations`, from the warm start unchanged, in a program without
@@ -141,7 +143,8 @@ def constrained_dynamics(
     Returns
     -------
     a : ndarray, shape (..., nv)
-        Accelerations [rad/s², m/s²].
+        Accelerations [rad/s², m/s²]. Without `details`, accelerations and forces are NaN in states where
+        conjugate gradients did not converge, such as singular ones.
     forces : ndarray, shape (..., m)
         Force of each row on its first body, or in its joint, along the row's direction [N, N m]:
         M a + bias = tau + Jᵀ forces.
@@ -149,7 +152,7 @@ def constrained_dynamics(
         With `details`: the largest `abs(J a + bias - target)` of any row [rad/s², m/s²]; the number of
         iterations; the largest `abs(M a + bias - tau - Jᵀ forces)` [N m, N]; 1 where iterations converged,
         else 0. Rows that are redundant in all configurations and contradict each other converge too, with a
-        violation; others do not, as near singular states. Results that are NaN have infinite residuals.
+        violation. Results that are NaN have infinite residuals.
 
     See Also
     --------
@@ -178,7 +181,17 @@ def constrained_dynamics(
     start = np.zeros(held.m) if warm_start is None else held.of_acting(-np.asarray(warm_start))
     settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method)
     solution = SOLVERS[method](held, tau, start, settings)
-    return (*solution[:2], *reached(held, solution, tau)) if details else solution[:2]
+    if details:
+        return (*solution[:2], *reached(held, solution, tau))
+    return where_converged(solution, settings)
+
+
+def where_converged(solution: Result, settings: Settings) -> tuple[Any, Any]:
+    """Return accelerations and forces, NaN where iterations that should converge did not."""
+    if not settings.refines:
+        return solution[:2]
+    valid = where(solution.converged, 1.0, np.nan)
+    return solution.ddtheta * valid, solution.forces * valid
 
 
 def reached(held: ConstraintRows, solution: Result, tau: Any) -> tuple[Any, Any, Any, Any]:
@@ -254,8 +267,10 @@ def impact(
     settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method)
     no_forces = np.zeros(model.nv)
     solution = SOLVERS[method](rows, no_forces, np.zeros(rows.m), settings)
-    results = v + solution.ddtheta, solution.forces
-    return (*results, *reached(rows, solution, no_forces)) if details else results
+    if details:
+        return v + solution.ddtheta, solution.forces, *reached(rows, solution, no_forces)
+    change, impulses = where_converged(solution, settings)
+    return v + change, impulses
 
 
 def projected(model: Model, q: Any, v: Any) -> Any:

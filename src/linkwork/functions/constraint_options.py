@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.constrained.proximal import Settings
+from linkwork.algorithms.constrained.proximal import CONVERGING_ITERATIONS, Settings
 from linkwork.algorithms.constrained.row_mobility import (
     dependent_rows,
     mass_ratio,
@@ -34,7 +34,6 @@ STIFF = (
 )  # and where inertias are stiffened by 1/R: what rounding of these sums leaves is about 1e-7 / STIFF
 STIFFENING_METHODS = ("caba", "ltls")  # methods that do so
 RESIDUAL_TOLS = (1e-15, 5e-8)  # tolerances of residuals, in double and in single precision
-CONVERGING_ITERATIONS = 4  # iterations that reach the solution with compliances chosen here
 CONVERGED_RESIDUAL = 1e-9  # of a residual: what is left where iterations count as ended
 MIN_COMPLIANCE_RATIO = (
     2.0**-14
@@ -124,7 +123,8 @@ def settings_of(
         return Settings(R, iterations, tolerance, independent=independent)
     relative = by_precision(q[0], *RESIDUAL_TOLS)
     mobility = row_mobilities(model, constraints)
-    return Settings(R, iterations, relative, mobility, tolerance is None, independent)
+    ratio = mass_ratio(model)
+    return Settings(R, iterations, relative, mobility, tolerance is None, independent, ratio)
 
 
 def constraint_settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:

@@ -142,7 +142,8 @@ def forward_dynamics(
     Returns
     -------
     ndarray, shape (..., nv)
-        Accelerations [rad/s², m/s²]; with `details` a tuple that begins with them.
+        Accelerations [rad/s², m/s²]; with `details` a tuple that begins with them. Without, they are NaN
+        where forces of constrained loops did not converge, as in singular states.
 
     Raises
     ------

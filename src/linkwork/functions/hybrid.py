@@ -17,7 +17,7 @@ from linkwork.algorithms.tree import hybrid_dynamics as hybrid
 from linkwork.constraints import Constraint, loop_constraints, user_constraints
 from linkwork.errors import ModelError
 from linkwork.functions.actuator_forces import cost_weights
-from linkwork.functions.constrained import METHODS, SOLVERS, constrained_dynamics, reached
+from linkwork.functions.constrained import METHODS, SOLVERS, constrained_dynamics, reached, where_converged
 from linkwork.functions.constraint_options import constraint_settings, in_single_precision, settings_of
 from linkwork.functions.engine.model_function import model_function
 from linkwork.model import Model, PlacedJoint
@@ -161,10 +161,11 @@ def hybrid_dynamics(
     rows = ConstraintRows(nodes_for(model, constraints, q, v, f_ext), constraints, targets, active)
     settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method, ~mask)
     results = constrained_hybrid_dynamics(rows, SOLVERS[method], a, tau, mask, settings)
+    solution = Result(results.ddtheta, results.forces, results.converged, results.iterations)
     if details:
-        solution = Result(results.ddtheta, results.forces, results.converged, results.iterations)
         return (*results[:3], *reached(rows, solution, results.T))
-    return results[: 3 if user_constraints(model, constraints) else 2]
+    acc, forces = where_converged(solution, settings)
+    return (acc, results.T, forces)[: 3 if user_constraints(model, constraints) else 2]
 
 
 def _spanning_options(model: Model, prescribed: Any, minimize: Any, weights: Any) -> dict[str, Any]:

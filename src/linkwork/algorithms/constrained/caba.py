@@ -9,6 +9,7 @@ import numpy as np
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
 from linkwork.algorithms.constrained.proximal import Result, Settings, iterate, moving_part
 from linkwork.algorithms.constrained.proximal_tree import EliminateAt, ProximalTree
+from linkwork.algorithms.constrained.refinement import refine
 from linkwork.sko.contracts import HingeNode
 from linkwork.sko.tree import TreeState
 
@@ -78,8 +79,9 @@ def by_sweeps(
 
     state = np.concatenate([ddtheta[dofs], *(alpha[k] for k in interface_nodes), lam[m:]])
     tree.reflect(reversed(outer), lam0)  # λ⁰ in the reflected rows, as λ
-    lam, state, converged, count = iterate(settings, lam[:m], lam[:m] - lam0, state, reduced)
-    ddtheta[dofs], *alphas, massless = np.split(state, sizes)
-    lam = np.concatenate([lam, massless])
+    iterated = iterate(settings, lam[:m], lam[:m] - lam0, state, reduced)
+    ddtheta[dofs], *alphas, massless = np.split(iterated.state, sizes)
+    lam = np.concatenate([iterated.lam, massless])
     tree.finish(outer, swept, alpha | dict(zip(interface_nodes, alphas)), lam, ddtheta)
-    return Result(ddtheta, rows.of_acting(-lam[:m]), converged, count)
+    ddtheta, iterated = refine(rows, settings, ddtheta, iterated._replace(lam=lam[:m]), tree.respond)
+    return Result(ddtheta, rows.of_acting(-iterated.lam), iterated.converged, iterated.count)

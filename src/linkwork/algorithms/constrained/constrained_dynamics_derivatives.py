@@ -80,8 +80,8 @@ class KKT:
     """Factorized system M x - Jᵀ y = b and J x = c for any b and c.
 
     `redundant` are rows that may depend on previous rows. Then y is the solution with the smallest yᵀ W y,
-    with W the `weights`, and c is replaced by the nearest attainable one in the metric W⁻¹. Rows that depend
-    on previous rows but are not in `redundant` have y = 0.
+    with W the `weights`, and c is replaced by the nearest attainable one in the metric W⁻¹. Where other rows
+    depend on previous ones, as in singular states, results are NaN.
 
     If redundant combinations N of loop equations were projected out, forces minimize the same norm: J x + W N
     Nᵀ W y = c, scaled by a typical mobility. Since Nᵀ J = 0 and Nᵀ c = 0, Nᵀ W y = 0.
@@ -117,6 +117,7 @@ class KKT:
         self.delassus = Factor(
             delassus[::-1, ::-1], dependent=dependent
         )  # factors go from the last row to the first
+        self._reject_singular(delassus, redundant)
         self._null_forces: tuple[np.ndarray, Factor] | None = None  # forces N that move nothing, and Nᵀ W N
         if redundant:
             rows = list(redundant)
@@ -128,6 +129,13 @@ class KKT:
                 1.0 - np.array(is_dependent, dtype=object)
             )
             self._null_forces = N, Factor(weighted)
+
+    def _reject_singular(self, delassus: np.ndarray, redundant: Sequence[int]) -> None:
+        """Make results NaN where rows that are not in `redundant` depend on others: rank drops there."""
+        inverse = self.delassus.inverse[::-1]
+        for row in {*range(len(delassus))} - {*redundant}:
+            singular = (inverse[row] == 0.0) & (delassus[row, row] > 0.0)
+            inverse[row] = where(singular, np.nan, inverse[row])
 
     def null_part(self, y: np.ndarray) -> np.ndarray:
         """Return N (Nᵀ W N)⁻¹ Nᵀ y, where N are forces that cause no motion; (0,) if there are none.

@@ -227,6 +227,18 @@ class ConstraintRows:
                 total = total + self.c[k] @ ddtheta[k.dofs]
         return total
 
+    def moved(self, ddtheta: np.ndarray) -> np.ndarray:
+        """Return J θ̈, (m,), by one sweep and without J."""
+        total: Any = np.zeros(self.m, dtype=object)
+        alpha: dict[HingeNode, np.ndarray] = {self.nodes.ground: np.zeros(self.nodes.ground.rows)}
+        for k in self.nodes.base_to_tips():
+            alpha[k] = k.A.scatter(alpha[k.parent]) + k.H.T @ ddtheta[k.dofs]
+            if k in self.K:
+                total = total + self.K[k] @ alpha[k]
+            if k in self.c:
+                total = total + self.c[k] @ ddtheta[k.dofs]
+        return total
+
     def joint_forces(self, forces: np.ndarray) -> np.ndarray:
         """Return Jᵀ times the rows' forces, (nv,), by one sweep and without J."""
         T: Any = np.zeros(self.nodes.nv, dtype=object)

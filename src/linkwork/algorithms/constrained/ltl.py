@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
 from linkwork.algorithms.constrained.proximal import Result, Settings, iterate, moving_part
+from linkwork.algorithms.constrained.refinement import refine
 from linkwork.algorithms.tree.forward_dynamics import factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
@@ -40,5 +41,11 @@ def ltl(rows: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Setting
     def step(change: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return damped.solve(R * change), state
 
-    lam, _, converged, count = iterate(settings, lam, lam - lam0, np.zeros(0), step)
-    return Result(M.other_half(M.scaled(y - Y @ lam)), -lam, converged, count)  # Eq. 8
+    def respond(r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z = damped.solve(r)
+        return z, -M.other_half(M.scaled(Y @ z))
+
+    iterated = iterate(settings, lam, lam - lam0, np.zeros(0), step)
+    ddtheta = M.other_half(M.scaled(y - Y @ iterated.lam))  # Eq. 8
+    ddtheta, iterated = refine(rows, settings, ddtheta, iterated, respond)
+    return Result(ddtheta, -iterated.lam, iterated.converged, iterated.count)

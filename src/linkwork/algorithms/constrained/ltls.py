@@ -6,6 +6,7 @@ import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows
 from linkwork.algorithms.constrained.proximal import Result, Settings, iterate, moving_part
+from linkwork.algorithms.constrained.refinement import refine
 from linkwork.algorithms.tree.forward_dynamics import factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
@@ -34,5 +35,10 @@ def ltls(rows: ConstraintRows, T: np.ndarray, lam0: np.ndarray, settings: Settin
         moved = -M_mu.solve(J.T @ change)
         return change + (J @ moved) / R, ddtheta + moved
 
-    lam, ddtheta, converged, count = iterate(settings, lam, lam - lam0, ddtheta, step)
-    return Result(ddtheta, -lam, converged, count)
+    def respond(r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        moved = -M_mu.solve(J.T @ (r / R))
+        return (r + J @ moved) / R, moved
+
+    iterated = iterate(settings, lam, lam - lam0, ddtheta, step)
+    ddtheta, iterated = refine(rows, settings, iterated.state, iterated, respond)
+    return Result(ddtheta, -iterated.lam, iterated.converged, iterated.count)

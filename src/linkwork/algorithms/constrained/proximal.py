@@ -12,6 +12,8 @@ from linkwork.compiler.ir.functions import absolute, loop, where
 from linkwork.spatial import any_nonzero
 
 STEADY_TOL = 0.01  # relative change of residuals up to which they stem from contradicting rows
+CONVERGING_ITERATIONS = 4  # iterations that reach the solution with compliances chosen by mobilities
+QUICK_ITERATIONS = 12  # more tell of directions in which forces move little: residuals lose digits there
 ROUNDED = 8.0  # size of a steady residual, relative to the accepted one, that rounding explains
 
 
@@ -31,6 +33,7 @@ class Settings(NamedTuple):
     `tolerance` is in rad/s² or m/s²; with typical mobilities of the rows, (m,), it is relative to the
     accelerations that the forces cause, mobility times force. If rows are `independent` almost everywhere, a
     residual that hardly changes tells of slow convergence near a singular state, not of contradicting rows.
+    `mass_ratio` is nominal mass by mass, by which mobilities change.
     """
 
     R: np.ndarray
@@ -39,6 +42,22 @@ class Settings(NamedTuple):
     mobility: np.ndarray | None = None
     fixed: bool = False
     independent: bool = False
+    mass_ratio: Any = 1.0
+
+    @property
+    def refines(self) -> bool:
+        """Conjugate gradients follow slow iterations: where only the solution is asked for."""
+        return self.solves and self.mobility is not None and self.limit >= CONVERGING_ITERATIONS
+
+    @property
+    def proximal_limit(self) -> int:
+        """The largest number of proximal iterations; many only serve to recognise contradictory rows."""
+        return min(self.limit, QUICK_ITERATIONS + 1) if self.refines and self.independent else self.limit
+
+    @property
+    def typical_mobility(self) -> np.ndarray:
+        """Typical mobilities of the rows, (m,), for the masses at hand."""
+        return np.ones(len(self.R)) if self.mobility is None else self.mobility * self.mass_ratio
 
     @property
     def solves(self) -> bool:
@@ -63,12 +82,15 @@ class Settings(NamedTuple):
 
 
 class Iterated(NamedTuple):
-    """Multipliers λ, (m,), the state of `step`, whether iterations converged, and their number."""
+    """Multipliers λ, (m,), the state of `step`, whether iterations converged, their number, and whether the
+    residual that remains was taken for that of contradictory rows.
+    """
 
     lam: np.ndarray
     state: np.ndarray
     converged: Any
     count: Any
+    contradictory: Any
 
 
 Step = Callable[
@@ -107,7 +129,7 @@ def iterate(
             x, remaining, lam = advance(x)
             return x, remaining > settings.accepted(lam)
 
-        x = loop(repeated, x, limit=settings.limit - 1)
+        x = loop(repeated, x, limit=settings.proximal_limit - 1)
     else:
         for _ in range(settings.limit - 1):
             x, _, _ = advance(x)
@@ -116,6 +138,7 @@ def iterate(
     difference = x[-2]
     size = settings.size(R * change)
     converged = None
+    growing: Any = False
     accepted = settings.accepted(lam)
     if settings.tolerance is not None:
         converged = settings.remaining(size, difference) <= accepted
@@ -124,7 +147,8 @@ def iterate(
         lam = np.array([y - where(growing, x[-1] * each, 0.0) for y, each in zip(lam, change)], dtype=object)
     if settings.independent and converged is not None:  # λ has no growing part anymore
         converged = converged & (size <= ROUNDED * settings.accepted(lam))
-    return Iterated(lam, x[2 * m : -2], converged, x[-1])
+        growing = False
+    return Iterated(lam, x[2 * m : -2], converged, x[-1], growing)
 
 
 def moving_part(

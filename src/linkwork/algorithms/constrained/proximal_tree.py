@@ -312,6 +312,15 @@ class ProximalTree:
         for k in over:
             self._roll_out(k, swept, alpha, lam, ddtheta)
 
+    def respond(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return z = (Λ⁻¹ + R)⁻¹ r, (m,), and accelerations -M⁻¹ Jᵀ z, (nv,), by sweeps over all nodes."""
+        nodes = self.nodes
+        z: Any = np.zeros(len(r) + len(self.unknowns), dtype=object)
+        ddtheta: Any = np.zeros(nodes.nv, dtype=object)
+        swept = self.inward(nodes.tips_to_base(), np.array(r, dtype=object))
+        self.outward(nodes.base_to_tips(), swept, {nodes.ground: np.zeros(nodes.ground.rows)}, z, ddtheta)
+        return z[: len(r)], ddtheta
+
     def _forces(
         self, k: HingeNode, swept: Inward, alpha: dict[HingeNode, np.ndarray], lam: np.ndarray
     ) -> None:

@@ -15,7 +15,8 @@ def count_operations(program: Program, turns: int | None = None) -> dict[str, in
 
     Dead code is not counted. `add` includes subtractions; `sincos` counts a sine, a cosine, or both of the
     same angle, as one. A sign that an addition or fma absorbs is free. The body of a loop counts as often as
-    its limit allows, or at most `turns` times, and the body of a map once for every row.
+    its limit allows, and the body of a map once for every row. With `turns`, the body of a loop counts at
+    most that often, and not at all if rows can skip it.
     """
     counts = _count(drop_dead(order_sums(drop_dead(program))), turns)
     main_kinds = ("add", "mul", "fma", "div", "sqrt", "sincos")
@@ -35,8 +36,10 @@ def _count(program: Program, turns: int | None) -> Counter[str]:
         if isinstance(attr, BoundedLoop | RowMap):
             if isinstance(attr, RowMap):
                 times = attr.count
+            elif turns is None:
+                times = attr.limit
             else:
-                times = attr.limit if turns is None else min(attr.limit, turns)
+                times = 0 if attr.skippable else min(attr.limit, turns)
             for name, number in _count(attr.body, turns).items():
                 counts[name] += number * times
         elif op in ("sin", "cos") and args[0] in angles:
