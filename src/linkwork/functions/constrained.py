@@ -264,6 +264,7 @@ def impact(
     passive_model = model.without_passive_forces()
     rows = ConstraintRows(nodes_for(passive_model, constraints, q), constraints, active=active)
     rows.k = -(1.0 + np.array(restitution)) * (rows.jacobian() @ v)
+    rows.velocities = v
     settings = settings_of(model, constraints, q, compliance, iterations, tolerance, method)
     no_forces = np.zeros(model.nv)
     solution = SOLVERS[method](rows, no_forces, np.zeros(rows.m), settings)

@@ -12,6 +12,7 @@ import numpy as np
 from linkwork.algorithms.constrained.proximal import CONVERGING_ITERATIONS, Settings
 from linkwork.algorithms.constrained.row_mobility import (
     dependent_rows,
+    joint_mobilities,
     mass_ratio,
     row_mobilities,
 )
@@ -123,8 +124,9 @@ def settings_of(
         return Settings(R, iterations, tolerance, independent=independent)
     relative = by_precision(q[0], *RESIDUAL_TOLS)
     mobility = row_mobilities(model, constraints)
+    joints = joint_mobilities(model)[slice(None) if free is None else free]
     ratio = mass_ratio(model)
-    return Settings(R, iterations, relative, mobility, tolerance is None, independent, ratio)
+    return Settings(R, iterations, relative, mobility, tolerance is None, independent, ratio, joints)
 
 
 def constraint_settings(model: Model, iterations: Any, tolerance: Any, **others: Any) -> dict[str, Any]:

@@ -37,8 +37,10 @@ class ConstraintRows:
     `K[k]`, (m, rows of k), and `c[k]`, (m, velocities of k), exist where they are not zero; `k`, (m,), is the
     right-hand side. `groups` are the rows of each constraint. `active`, (n,), selects which of the first n
     constraints act: rows of others become zero by value and not by structure, so that one program serves all
-    selections.
+    selections. `velocities`, (nv,), are those before an impact, from which `k` was computed.
     """
+
+    velocities: np.ndarray | None = None
 
     def __init__(
         self,

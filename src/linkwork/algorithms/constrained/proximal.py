@@ -33,7 +33,8 @@ class Settings(NamedTuple):
     `tolerance` is in rad/s² or m/s²; with typical mobilities of the rows, (m,), it is relative to the
     accelerations that the forces cause, mobility times force. If rows are `independent` almost everywhere, a
     residual that hardly changes tells of slow convergence near a singular state, not of contradicting rows.
-    `mass_ratio` is nominal mass by mass, by which mobilities change.
+    `mass_ratio` is nominal mass by mass, by which mobilities change; `joint_mobility`, (nv,), are typical
+    mobilities of the velocities.
     """
 
     R: np.ndarray
@@ -43,6 +44,7 @@ class Settings(NamedTuple):
     fixed: bool = False
     independent: bool = False
     mass_ratio: Any = 1.0
+    joint_mobility: np.ndarray | None = None
 
     @property
     def refines(self) -> bool:
@@ -58,6 +60,11 @@ class Settings(NamedTuple):
     def typical_mobility(self) -> np.ndarray:
         """Typical mobilities of the rows, (m,), for the masses at hand."""
         return np.ones(len(self.R)) if self.mobility is None else self.mobility * self.mass_ratio
+
+    @property
+    def typical_joint_mobility(self) -> Any:
+        """Typical mobilities of the velocities, (nv,), for the masses at hand."""
+        return 0.0 if self.joint_mobility is None else self.joint_mobility * self.mass_ratio
 
     @property
     def solves(self) -> bool:

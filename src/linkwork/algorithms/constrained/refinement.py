@@ -22,6 +22,7 @@ from linkwork.algorithms.constrained.proximal import QUICK_ITERATIONS, Iterated,
 from linkwork.algorithms.tree.inverse_dynamics import accelerations
 from linkwork.compiler.ir.functions import absolute, loop, maximum, sqrt, where
 from linkwork.compiler.ir.precision import by_precision
+from linkwork.sko.contracts import HingeNode
 
 MAX_ITERATIONS = 50
 MAX_WORSE = 6  # iterations without progress, after which rounding errors prevail
@@ -81,7 +82,7 @@ def _step(rows: ConstraintRows, settings: Settings, respond: Respond, kept_error
         slope, square, sum_p, sum_lam, smallest, relative, error, worse, count = scalars
         enough = by_precision(a[0], *ROUNDING_TOLS)
         still = by_precision(a[0], *STILL_TOLS)
-        r, size = missed(rows, a)
+        r, size = missed(rows, settings, a, lam)
         scaled = r / settings.R
         z, dz = respond(r)
         gradient = rows.joint_forces(scaled)
@@ -119,21 +120,35 @@ def _step(rows: ConstraintRows, settings: Settings, respond: Respond, kept_error
     return step, parts
 
 
-def missed(rows: ConstraintRows, ddtheta: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Return the residual J θ̈ - k, (m,), and the size of all accelerations in the metric of the inertia.
+def missed(
+    rows: ConstraintRows, settings: Settings, a: np.ndarray, lam: np.ndarray
+) -> tuple[np.ndarray, Any]:
+    """Return the residual J a - k, (m,), and the size of all accelerations in the metric of the inertia.
 
-    Rounding errors of the residual are relative to that size.
+    Rounding errors of the residual are relative to that size, which includes the accelerations by forces λ
+    and, of an impact, the velocities.
     """
     r: Any = -rows.k
-    square: Any = 0.0
-    alpha = accelerations(rows.nodes, ddtheta)
+    alpha = accelerations(rows.nodes, a)
     for k in rows.nodes.base_to_tips():
         if k in rows.K:
             r = r + rows.K[k] @ alpha[k]
         if k in rows.c:
-            r = r + rows.c[k] @ ddtheta[k.dofs]
-        square = square + alpha[k] @ (k.M @ alpha[k]) + ddtheta[k.dofs] @ (k.armature @ ddtheta[k.dofs])
+            r = r + rows.c[k] @ a[k.dofs]
+    joint_forces = rows.joint_forces(lam)
+    square = _square(rows, alpha, a) + joint_forces @ (settings.typical_joint_mobility * joint_forces)
+    if rows.velocities is not None:
+        after = rows.velocities + a
+        square = square + _square(rows, accelerations(rows.nodes, after), after)
     return r, sqrt(maximum(square, 0.0))
+
+
+def _square(rows: ConstraintRows, alpha: dict[HingeNode, np.ndarray], a: np.ndarray) -> Any:
+    """Return the square of accelerations α of nodes and a of joints, (nv,), in the metric of the inertia."""
+    square: Any = 0.0
+    for k in rows.nodes.base_to_tips():
+        square = square + alpha[k] @ (k.M @ alpha[k]) + a[k.dofs] @ (k.armature @ a[k.dofs])
+    return square
 
 
 def _where(condition: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -37,6 +37,22 @@ def row_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np
     return mobilities
 
 
+def joint_mobilities(model: Model | Tree) -> np.ndarray:
+    """Return the typical diagonal of the inverse mass matrix, (nv,), by nominal numbers."""
+    mobilities: np.ndarray = _of_numbers(model.nominal, _joint_mobilities)
+    return mobilities
+
+
+def _joint_mobilities(model: Model | Tree) -> np.ndarray:
+    diagonals = [np.zeros(model.nv)]
+    for q in _configurations(model):
+        with suppress(LinkworkError, ZeroDivisionError):
+            M = np.asarray(mass_matrix(nodes_for(model, (), q)), dtype=float)
+            diagonals.append(_diagonal(np.eye(model.nv), M))
+    largest = np.max(diagonals, axis=0)
+    return np.asarray(np.where(np.isfinite(largest), largest, 0.0))
+
+
 def dependent_rows(
     model: Model | Tree, constraints: Sequence[Constraint], free: np.ndarray | None = None
 ) -> tuple[int, ...]:
