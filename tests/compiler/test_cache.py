@@ -207,7 +207,7 @@ def test_cut_short(stored: Cache, length: int) -> None:
 def test_grown(stored: Cache) -> None:
     with entry_path(stored).open("ab") as file:
         file.write(b"\0")
-    assert_dropped(stored, "digest")
+    assert_dropped(stored, "altered")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from file_checks import compiled_here, dynamics_differ, value
 from linkwork.errors import ModelError
 from linkwork.joints import Fixed, Free, Prismatic, Revolute, Spherical
 from linkwork.mechanism import Wrap
+from linkwork.sko.wrapping import around
 
 ARM = """
 <body name="a" pos="0 0 1" {a}><joint name="j1" axis="0 1 0.2"/><geom type="box" size=".1 .2 .3" pos=".1 0 0"/>
@@ -342,3 +343,11 @@ def test_a_tendon_bounces_off_the_ground_like_a_spring_in_a_joint() -> None:
         paths.append(motion.q)
     assert paths[0][:, 0].min() < 0.11  # it touches the ground
     np.testing.assert_allclose(paths[1], paths[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("axis", [None, np.array([0.0, 0.0, 1.0])], ids=["sphere", "cylinder"])
+def test_a_path_that_ends_where_it_begins_stays_there(axis: np.ndarray | None) -> None:
+    """Rounding does not decide on which side of the shape the end lies, if the end is the sidesite."""
+    for a in np.random.default_rng(0).normal(size=(200, 3)):
+        outside = 2.0 * a / np.linalg.norm(a[:2])
+        assert not around(outside, outside, axis, 1.0, outside).touches

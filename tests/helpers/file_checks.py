@@ -98,7 +98,7 @@ def loaded(files: str | dict[str, str]) -> lw.Model:
         return lw.load(path)
 
 
-REPORTED = "not supported|no counterpart|mocap|in MuJoCo$|in MuJoCo:"  # notes on what changes the motion
+REPORTED = "not supported|supported only|no counterpart|mocap|in MuJoCo$|in MuJoCo:"  # notes on what changes the motion
 
 
 def check_mjcf(files: dict[str, str]) -> str:

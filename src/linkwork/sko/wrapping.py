@@ -20,6 +20,7 @@ from linkwork.spatial import cross
 from linkwork.spatial.constants import product
 
 MIN_LENGTH = 1e-15  # below which lengths count as zero
+SIDE_TOL = 1e-12  # sine of the angle to an end below which a sidesite is on neither side of it
 
 
 class Arc(NamedTuple):
@@ -70,7 +71,8 @@ class _Ends(NamedTuple):
         """Return whether the straight path crosses the plane through the centre opposite to `side`."""
         x, y = product(side, self.to[0]), product(side, self.across[0])
         b_x, b_y = product(self.to[1], self.to[0]), product(self.to[1], self.across[0])
-        return (y < 0.0) & (y * b_x > x * b_y)
+        least = SIDE_TOL * (absolute(x) + absolute(y))  # an end may be the sidesite itself
+        return (y < -least) & (y * b_x - x * b_y > least)
 
     def tangent_points(self, radius: float, turn: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the tangent points of the path along (turn 1) or against (turn -1) the angle."""
