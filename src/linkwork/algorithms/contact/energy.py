@@ -28,7 +28,7 @@ from linkwork.algorithms.newton import tolerance
 from linkwork.algorithms.tree.energy import compensated_energy
 from linkwork.algorithms.tree.kinematics import node_velocities
 from linkwork.algorithms.tree.mass_matrix import CompositeInertias
-from linkwork.compiler.ir.functions import absolute, maximum, sqrt, where
+from linkwork.compiler.ir.functions import absolute, maximum, minimum, sqrt, where
 from linkwork.constraints import loop_constraints
 from linkwork.joints import Free, Planar
 from linkwork.mechanism import PlacedJoint
@@ -37,7 +37,7 @@ from linkwork.sko.tree import ModelTree
 from linkwork.spatial import Factor, cross, mirrored
 
 ROUNDED = 1e-12  # of energies
-# [m/s] penetrations that this velocity undoes are undone without being paid for: standing robots stay free
+# [m/s] contacts with the ground that undo penetrations may lift a mechanism this fast, so that it stays free
 GENTLE = 1e-3
 LOST = 0.01  # of the locked energy: no step gains so much of that but one across a singular position of loops
 
@@ -240,12 +240,14 @@ def account(
     dt = start.dt
     before = start.ledgers[n]
     touched = sum(absolute(x) for x in pushes[dofs]) > 0.0
-    impulse_work = 0.5 * (pushes[dofs] @ (v[dofs] + u[dofs])) - maximum(
-        by_ground, 0.0
-    )  # what others give; what they take is not asked for
+    given = maximum(by_ground, 0.0)
+    impulse_work = 0.5 * (pushes[dofs] @ (v[dofs] + u[dofs])) - given
+    # what others give; what they take is not asked for
     work = dt * (start.forces[dofs] @ u[dofs]) + maximum(impulse_work, 0.0)
     mass: Any = sum(start.nodes.model.bodies[k].mass for k in each.bodies)
-    energy = before.total + work + where(touched, mass * _gravity(start.nodes.model) * dt * GENTLE, 0.0)
+    # of a contact at rest before the step this is the impulse times the way by which it lifts
+    lifting = minimum(mass * _gravity(start.nodes.model) * dt * GENTLE, 2.0 * given)
+    energy = before.total + work + where(touched, lifting, 0.0)
     momentum = NOTHING
     if each.base is not None:
         base = each.floating
