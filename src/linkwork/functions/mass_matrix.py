@@ -63,7 +63,7 @@ def mass_matrix_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
 def mass_matrix_inverse(model: Model, q: Any, *, method: str = "auto") -> Any:
     """Return the inverse of the mass matrix, (..., nv, nv).
 
-    `method` is "sweeps" (SKO Eq. 57), "factorisation", or "auto": the one with fewer operations. Constrained
+    `method` is "sweeps" (SKO Eq. 51), "factorisation", or "auto": the one with fewer operations. Constrained
     loops are open, as in `mass_matrix`: the accelerations that forces cause with these loops enforced are
     ∂/∂tau of `forward_dynamics_derivatives`.
     """

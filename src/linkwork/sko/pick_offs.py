@@ -1,4 +1,8 @@
-"""Pick-off operators: the motion of a frame from the rows of the node that it is on (SKO Sec. 8.1)."""
+"""Pick-off operators: the motion of a frame from the rows of the node that it is on (SKO Sec. 6.2).
+
+B maps motions here, V_f = B V. SKO's ℬ maps forces and is its transpose, as is the operator in
+`spatial_operators/pick_offs.py`.
+"""
 
 from __future__ import annotations
 

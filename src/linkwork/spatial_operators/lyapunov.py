@@ -78,9 +78,9 @@ class ForwardLyapunov(_Lyapunov):
 
     @cached_property
     def Y(self) -> list[np.ndarray]:
-        """Y(k) = Σ A(k, j) Y(j) B*(k, j) + X(k), tips to base (Eq. 14.
+        """Y(k) = Σ A(k, j) Y(j) B*(k, j) + X(k), tips to base (Eq. 14).
 
-        Algorithm 4.1 for composite inertias).
+        For composite inertias this is Algorithm 4.1.
         """
         Y = [self._X(k) for k in range(len(self.rows))]
         for k in reversed(range(len(Y))):

@@ -1,9 +1,10 @@
-"""PV-early solver: multipliers are eliminated at the first joint that determines them (Constrained Sec. IX).
+"""PV-early solver: multipliers are eliminated at the first joint determining them (Constrained Sec. VII-B).
 
-Each joint of one velocity determines one combination of the constraints beyond it (Sec. VII-B). Its
-multiplier is eliminated there, with the joint's own stiffness and not with a chosen μ: inertias keep their
-size, so it is the most exact of the linear solvers and needs no iterations where no constraints are
-redundant. It costs a Householder reflection of the pending rows at every joint.
+Each joint of one velocity determines one combination of the constraints beyond it. Its multiplier is
+eliminated there, with the joint's own stiffness and not with a chosen μ: inertias keep their size, so it is
+the most exact of the linear solvers and needs no iterations where no constraints are redundant. The paper
+finds the combination by the singular value decomposition of a matrix of rank one (Sec. IX); here it is the
+first row after a Householder reflection of the pending rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forces transmitted by tree joints: body forces minus loop joint forces (Loops Eq. 30)."""
+"""Forces transmitted by tree joints (Loops Eq. 25, with the forces of loop joints as separate terms)."""
 
 from __future__ import annotations
 

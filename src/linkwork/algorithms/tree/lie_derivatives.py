@@ -3,6 +3,9 @@
 p may enter positions, velocities, accelerations, forces, inertias, axes and placements. The recursions are
 those of the paper, in its letters and with its dense matrices, for rigid bodies without springs or armature:
 a reference for the fast algorithms. Table 6 is Table 7 with nothing prescribed.
+
+Names: A is V̇ of the paper, J and B are Î and B̂. c.X is ∂X/∂p for X = h (Lie Eq. 89), S, dS, I and F, where dS
+is Ṡ; dX or d_X is ∂X/∂p of any other X, except dq and ddq, which are q̇ and q̈.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class LieBody(NamedTuple):
 
 
 class LieChange(NamedTuple):
-    """Derivatives ∂/∂p of a body (Lie Eq. 92): h with h = T⁻¹ ∂T, S, Ṡ, inertia and external force."""
+    """Derivatives ∂/∂p of a body's h, S, Ṡ, inertia and external force (Lie Eq. 92); ∂h/∂p = T⁻¹ ∂T/∂p."""
 
     h: np.ndarray
     S: np.ndarray

@@ -1,4 +1,4 @@
-"""Inverse of the mass matrix by sweeps, M⁻¹ = (1 - Hψ𝒦)* D⁻¹ (1 - Hψ𝒦) (SKO Eq. 57)."""
+"""Inverse of the mass matrix by sweeps, M⁻¹ = (1 - Hψ𝒦)* D⁻¹ (1 - Hψ𝒦) (SKO Eq. 51)."""
 
 from __future__ import annotations
 
