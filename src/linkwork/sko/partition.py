@@ -5,7 +5,10 @@ If, from the parent outwards, k' has the weight Φ(k+1, k') and k the weight Φ(
 if (Partition Eq. 5)
 
     Φ(k+1, k) = Φ(k+1, k') Φ(k', k),   H(k) = [H(k''); H(k') Φ(k', k)],   a(k) = a(k'') + Φ*(k', k) a(k'),
-    M(k') = 0,   b(k') = 0.
+    M(k') = 0,   b(k') = 0,
+
+where Φ(k+1, k), H(k) and a(k) are those of the unpartitioned node (underlined in the paper) and a(k'') is the
+last node's own. Velocities are ordered from the parent outwards here, so the rows of k' come first.
 
 Here Φ(k', k) = 1: any split of the rows of H satisfies these conditions. Articulated inertias are reduced by
 one hinge after the other, and the full D is never factorized. Rows freed by a hinge vanish from P⁺, which
