@@ -72,6 +72,7 @@ class _ClusterNode(HingeNode):
             rows += [y for body in (*armature_bodies, *self._flexible) for y in x[self._own[body]]]
             return np.array(rows, dtype=object).reshape(len(rows), *x.shape[1:])
 
+        # rows after those of bodies: velocities N ẏ + Γ V, accelerations N ÿ + Γ α + n
         self._N = extra_rows(embedding.G)
         self._n = extra_rows(embedding.g)
         self._Gamma = extra_rows(embedding.Gamma)

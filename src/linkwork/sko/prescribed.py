@@ -64,10 +64,10 @@ class PrescribedNode(HingeNode):
         raise NotImplementedError("velocities of prescribed joints are known")
 
     def accelerate(self, alpha: np.ndarray, ddtheta: np.ndarray) -> np.ndarray:
-        every: Any = np.zeros(len(self._free) + len(self._known), dtype=object)
-        every[self._free] = ddtheta
-        every[self._known] = self._ddtheta
-        return self._full.accelerate(alpha, every)
+        full_ddtheta: Any = np.zeros(len(self._free) + len(self._known), dtype=object)
+        full_ddtheta[self._free] = ddtheta
+        full_ddtheta[self._known] = self._ddtheta
+        return self._full.accelerate(alpha, full_ddtheta)
 
     def carried(self, block: Hashable, place: Any) -> tuple[Hashable, Any] | None:
         return self._full.carried(block, place)

@@ -205,14 +205,19 @@ class Operators:
             return np.eye(self.rows.rows_of(k)) - self.tau.entry(k, k)
 
         return BlockDiagonal(
-            "tau_bar", self.rows, self.rows, block, quick=self._behind, quick_transposed=self._before
+            "tau_bar",
+            self.rows,
+            self.rows,
+            block,
+            quick=self._times_tau_bar,
+            quick_transposed=self._times_tau_bar_star,
         )
 
-    def _behind(self, k: int, F: Any) -> Any:
+    def _times_tau_bar(self, k: int, F: Any) -> Any:
         """Return τ̄ F, the part of a force that passes a free joint."""
         return F - product(self.G.entry(k, k), product(self.H.entry(k, k), F))
 
-    def _before(self, k: int, V: Any) -> Any:
+    def _times_tau_bar_star(self, k: int, V: Any) -> Any:
         """Return τ̄* V, the motion of a node carried by V with its joint free."""
         return V - product(self.H.entry(k, k).T, product(self.G.entry(k, k).T, V))
 
@@ -235,10 +240,10 @@ class Operators:
         """E_ψ = E_A τ̄ (Eq. 34)."""
 
         def inward(k: int, F: Any) -> Any:
-            return self._gather(k, self._behind(k, F))
+            return self._gather(k, self._times_tau_bar(k, F))
 
         def outward(k: int, V: Any) -> Any:
-            return self._before(k, self._scatter(k, V))
+            return self._times_tau_bar_star(k, self._scatter(k, V))
 
         return Kernel("E_psi", self.rows, self.parents, inward, outward)
 

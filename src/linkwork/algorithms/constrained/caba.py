@@ -41,7 +41,9 @@ def by_sweeps(
 ) -> Result:
     """Return the result of three sweeps (Constrained Alg. 1), then two for each change of λ (Alg. 2).
 
-    The latter pass active nodes only. `at` decides where multipliers are eliminated.
+    The latter pass active nodes only; all others follow once at the end (Alg. 3, lines 9 to 11). `at` decides
+    where multipliers are eliminated. Where Alg. 2 carries Δf = -Kᵀ Δλ inward, the rows' residual R Δλ enters
+    as l here, and iterations end as in `iterate` instead of Alg. 3, line 6.
     """
     nodes = rows.nodes
     R = settings.R
@@ -60,11 +62,13 @@ def by_sweeps(
     alpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
 
     def reduced(change: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next change of λ and the state after it, from the last change (Alg. 2)."""
         dlam: Any = np.zeros(m + len(tree.unknowns), dtype=object)
-        ddd: Any = np.zeros(nodes.nv, dtype=object)
+        d_ddtheta: Any = np.zeros(nodes.nv, dtype=object)
         dalpha: dict[HingeNode, np.ndarray] = {nodes.ground: np.zeros(nodes.ground.rows)}
-        tree.outward(inner, tree.inward(reversed(inner), R * change), dalpha, dlam, ddd)
-        return dlam[:m], state + np.concatenate([ddd[dofs], *(dalpha[k] for k in interface_nodes), dlam[m:]])
+        tree.outward(inner, tree.inward(reversed(inner), R * change), dalpha, dlam, d_ddtheta)
+        d_interfaces = [dalpha[k] for k in interface_nodes]
+        return dlam[:m], state + np.concatenate([d_ddtheta[dofs], *d_interfaces, dlam[m:]])
 
     def respond(x: np.ndarray) -> np.ndarray:
         x = np.array(x, dtype=object)

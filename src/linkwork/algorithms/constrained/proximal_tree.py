@@ -4,13 +4,14 @@ The augmented Lagrangian of Gauss' principle (Constrained Eq. 25 and 26) is quad
 and the constraints' forces λ, so both may be eliminated in any order. An inward sweep carries at every
 node an inertia P, a force z, and the constraints beyond it that are pending:
 
-    f = P α + z + Kᵀ λ,        K α + l - L λ - R (λ - λ⁰) = 0,
+    f = P α + z + Kᵀ λ,        K α + l - L λ - R (λ - λ⁰) = 0.
 
-with R = 1/μ, or any diagonal compliance (Constrained Remark 2). Passing a hinge eliminates θ̈ (Constrained
-Alg. 4, lines 6 to 11). Eliminating λ at a node adds Kᵀ (L + R)⁻¹ K to its inertia. Where that is done is the
-only difference between constrainedABA and the proximal PV solver: at the constrained node itself, where L =
-0, or at the base. A constraint between two bodies is pending from both of them to where the two paths meet,
-so its cost grows with the length of its loop.
+P, K, L and l are Hᴬ, Kᴬ, Lᴬ and l of the paper, and z is -fᴬ, with joint forces added at the hinges. λ has
+the paper's sign: constraints act by -λ. R is 1/μ or any diagonal compliance (Constrained Remark 2). Passing a
+hinge eliminates θ̈ (Constrained Alg. 4, lines 6 to 11). Eliminating λ at a node adds Kᵀ (L + R)⁻¹ K to its
+inertia. Where that is done is the only difference between constrainedABA and the proximal PV solver: at the
+constrained node itself, where L = 0, or at the base. A constraint between two bodies is pending from both of
+them to where the two paths meet, so its cost grows with the length of its loop.
 
 A velocity that moves no mass, such as that of a massless rod in a loop, has D = 0, and cannot be eliminated
 at its hinge. There P H* = 0, so its equation is one of the constraints' forces alone, u* λ = ε, and θ̈ is its

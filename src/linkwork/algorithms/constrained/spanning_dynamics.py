@@ -7,9 +7,10 @@ independent loop equations,
     M v̇ + C = τ + Kᵀ λ,    K v̇ = k,
 
 by the sweeps of constrainedABA (Constrained Alg. 1) without compliance: λ of a loop is eliminated where its
-two paths meet, with the stiffness of the joints on them. All of these were passed, so L is regular wherever
-the equations are independent, and no iterations are needed. The velocities are v = G ẏ, by one solve with the
-dependent part of K, without G: where that is singular, they are NaN, and so are the accelerations.
+two paths meet, with the stiffness of the joints on them. By then these joints have all been eliminated, so L
+is regular wherever the equations are independent, and no iterations are needed. The velocities are v = G ẏ,
+by one solve with the dependent part of K, without G: where that is singular, they are NaN, and so are the
+accelerations.
 """
 
 from __future__ import annotations
