@@ -291,7 +291,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         "the frame 'f' has 3 rows",
     ),
     "no node": (lambda: Tree("t", []), "t has no nodes"),
-    "bodies asked": (lambda: lw.forward_kinematics(Tree("t", [Node("k", H, M)]), [0.0]), "asks for bodies"),
+    "bodies asked": (lambda: lw.forward_kinematics(Tree("t", [Node("k", H, M)]), [0.0]), "requires a model with bodies"),
     "f_ext": (
         lambda: lw.inverse_dynamics(Tree("t", [Node("k", H, M)]), [0.0], [0.0], [0.0], np.zeros((0, 6))), "without bodies",
     ),

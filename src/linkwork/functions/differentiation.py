@@ -49,7 +49,7 @@ def entrywise_vjp(
         results = {
             a.name: x for a, x in zip(program.outputs, call_in_trace(program, *arrays.values()), strict=True)
         }
-        for name in derivative._charts:
+        for name in derivative._configuration_inputs:
             results[f"bar_{name}"] = tangent.velocities(model, arrays[name]).T @ results[f"bar_{name}"]
         return results
 
@@ -73,14 +73,14 @@ def entrywise_jvp(
     tangent_shapes = {array.name: array.shape for array in program.inputs}
     shapes = {
         word: tangent_shapes[word.removeprefix("d_")]
-        if word.removeprefix("d_") in derivative._charts
+        if word.removeprefix("d_") in derivative._configuration_inputs
         else tangent_shapes[word]
         for word in tangent_shapes
     }
 
     def body(*all_arrays: Any) -> dict[str, Any]:
         arrays = dict(zip(shapes, all_arrays))
-        for name in derivative._charts:
+        for name in derivative._configuration_inputs:
             arrays[f"d_{name}"] = tangent.velocities(model, arrays[name]) @ arrays[f"d_{name}"]
         results = {
             a.name: x for a, x in zip(program.outputs, call_in_trace(program, *arrays.values()), strict=True)

@@ -13,7 +13,7 @@ from linkwork.sko import Tree
 
 NV = "nv"
 ROWS = "rows"
-# by function, what each result is and its axes, from the last one back; frames and batches come before
+# function -> name and axes of each result; axes of batches and frames come before these
 OUTPUTS: dict[str, tuple[tuple[str, str], ...]] = {
     "inverse_dynamics": (("tau", NV),),
     "forward_dynamics": (
@@ -110,18 +110,16 @@ OUTPUTS: dict[str, tuple[tuple[str, str], ...]] = {
     "actuator_map": (("map", "joints actuators"),),
     "actuator_map_inverse": (("map", "actuators joints"),),
 }
-# functions with an option `wrt`: what they differentiate; there is one result of each for each name in `wrt`
-BY = {
+# function with an option `wrt` -> name and axes of what it differentiates, by each name in `wrt`
+DERIVATIVE_OUTPUTS = {
     "inverse_dynamics_derivatives": (("tau", NV),),
     "forward_dynamics_derivatives": (("a", NV),),
     "hybrid_dynamics_derivatives": (("found", NV), ("forces", ROWS)),
     "constrained_dynamics_derivatives": (("a", NV), ("forces", ROWS)),
 }
-ARRAYS = {
-    "f_ext": "bodies wrench",
-    "targets": ROWS,
-}  # of these; of all others in `wrt` that are no parameters, NV
-PLACE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+# axes of arrays in `wrt`; those of all others are NV
+WRT_AXES = {"f_ext": "bodies wrench", "targets": ROWS}
+POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 AXES = {
     "motion": ("wx", "wy", "wz", "vx", "vy", "vz"),
     "wrench": ("mx", "my", "mz", "fx", "fy", "fz"),
@@ -129,26 +127,16 @@ AXES = {
     "xyz": ("x", "y", "z"),
     "gap": ("distance", "angle"),
 }
-OF_PARAMETERS: dict[str, tuple[str, ...]] = {  # names of what one of them has; beside it, which of all it is
+# kind of parameter -> labels along the last axis; an axis of bodies, joints or frames may precede it
+COMPONENTS: dict[str, tuple[str, ...]] = {
     "center": AXES["xyz"],
     "inertia": ("xx", "yy", "zz", "xy", "xz", "yz"),
     "gravity": AXES["xyz"],
-    "placement": PLACE,
-    "frame_placement": PLACE,
-    "loop_placement": PLACE,
+    "placement": POSE,
+    "frame_placement": POSE,
+    "loop_placement": POSE,
 }
-INERTIAL = (
-    "m",
-    "mx",
-    "my",
-    "mz",
-    "xx",
-    "xy",
-    "yy",
-    "xz",
-    "yz",
-    "zz",
-)  # of a body, as in `Model.inertial_parameters`
+INERTIAL = ("m", "mx", "my", "mz", "xx", "xy", "yy", "xz", "yz", "zz")  # as in `Model.inertial_parameters`
 Axes = tuple[tuple[str, ...], ...]
 
 
@@ -168,9 +156,9 @@ def array_labels(
     options: Mapping[str, Any],
     names: Mapping[str, str],
 ) -> dict[str, ArrayLabels]:
-    """Return labels of a program's arrays, the inputs and outputs of a function of a model, by their names.
+    """Return the labels of the inputs and outputs of a function's program, by their names in the program.
 
-    `names` are those of parameters among the inputs, by what these are called in the program.
+    `names` maps names of inputs in the program to names of parameters.
     """
     if isinstance(model, Tree):
         return {}
@@ -178,10 +166,10 @@ def array_labels(
     for array in inputs:
         name = names.get(array.name, array.name)
         labels[array.name] = ArrayLabels(
-            name, _fitted(argument_axes(shapes, model, name, options), array.shape, options)
+            name, _matching(argument_axes(shapes, model, name, options), array.shape, options)
         )
     for array, known in zip(outputs, known_outputs(function, model, options)):
-        labels[array.name] = ArrayLabels(known.name, _fitted(known.axes, array.shape, options))
+        labels[array.name] = ArrayLabels(known.name, _matching(known.axes, array.shape, options))
     return labels
 
 
@@ -195,59 +183,56 @@ def derivative_array_labels(
     names: Mapping[str, str],
     configurations: Sequence[str],
 ) -> dict[str, ArrayLabels]:
-    """Return labels for a derivative of a function: its arrays, their directions d_, weights bar_, and
-    Jacobians d_..._d_....
+    """Return the labels of a derivative's arrays, by their names in its program.
 
-    `names` are those of all arrays and parameters of the function, by what they are called in the program.
-    Directions and weights of `configurations`, outputs that are some, are on the tangent space, as those of
-    arrays are.
+    These are the arrays of the function, directions (d_x), weights (bar_x) and Jacobians (d_y_d_x). `names`
+    maps names of inputs in the program to names of arrays and parameters. `configurations` are the outputs
+    that are configurations; their directions and weights are on the tangent space, as those of inputs are.
     """
     if isinstance(model, Tree):
         return {}
     known = known_outputs(function, model, options)
 
-    def of(word: str, tangent: bool) -> ArrayLabels | None:
-        """Return the labels of an array of the function itself."""
+    def function_labels(word: str, tangent: bool) -> ArrayLabels | None:
+        """Return the labels of an array of the function itself, or of its tangent; None for other names."""
         if word in names:
             return ArrayLabels(
                 names[word], argument_axes(shapes, model, names[word], options, tangent=tangent)
             )
-        place = word.removeprefix("out") or "0"
-        if not word.startswith("out") or not place.isdigit() or int(place) >= len(known):
+        number = word.removeprefix("out") or "0"
+        if not word.startswith("out") or not number.isdigit() or int(number) >= len(known):
             return None
-        one = known[int(place)]
-        return one._replace(axes=(model.v_names,)) if tangent and word in configurations else one
+        output = known[int(number)]
+        return output._replace(axes=(model.v_names,)) if tangent and word in configurations else output
 
     labels = {}
     for array in (*inputs, *outputs):
         word = array.name
-        before = ""
-        parts = [of(array.name, False)]
+        prefix = ""
+        parts = [function_labels(word, False)]
         while parts[0] is None and (head := next((x for x in ("d_", "bar_") if word.startswith(x)), None)):
             word = word.removeprefix(head)
-            before = before + head
-            parts = [of(word, True)]
-            if parts[0] is None and before == "d_" and "_d_" in word:
-                parts = [of(x, True) for x in word.split("_d_", 1)]
+            prefix = prefix + head
+            parts = [function_labels(word, True)]
+            if parts[0] is None and prefix == "d_" and "_d_" in word:
+                parts = [function_labels(x, True) for x in word.split("_d_", 1)]
         if all(part is not None for part in parts):
-            names_of, axes = zip(*(part for part in parts if part is not None))
-            name = before + names_of[0] if len(parts) == 1 else "_by_".join(names_of)
+            part_names, axes = zip(*(part for part in parts if part is not None))
+            name = prefix + part_names[0] if len(parts) == 1 else "_by_".join(part_names)
             labels[array.name] = ArrayLabels(
-                name, _fitted(tuple(x for axis in axes for x in axis), array.shape, options)
+                name, _matching(tuple(x for axis in axes for x in axis), array.shape, options)
             )
     return labels
 
 
 def known_outputs(function: str, model: Model, options: Mapping[str, Any]) -> list[ArrayLabels]:
-    """Return the labels of the results of a function with the axes that all have; frames and batches come
-    first.
-    """
+    """Return the labels of a function's results, without the axes of batches and frames, which come first."""
     if options.get("packed"):
         return []
-    if function in BY:
+    if function in DERIVATIVE_OUTPUTS:
         return [
             ArrayLabels(f"{name}_by_{by}", (_names(model, words, options), *_wrt_axes(model, by, options)))
-            for name, words in BY[function]
+            for name, words in DERIVATIVE_OUTPUTS[function]
             for by in options["wrt"]
         ]
     return [
@@ -258,7 +243,7 @@ def known_outputs(function: str, model: Model, options: Mapping[str, Any]) -> li
 def argument_axes(
     shapes: Mapping[str, str], model: Model, name: str, options: Mapping[str, Any], *, tangent: bool = False
 ) -> Axes:
-    """Return the names along the axes of an array or parameter; of its changes, `tangent`."""
+    """Return the labels along the axes of an array or parameter, or with `tangent` of a change of it."""
     if name not in shapes:
         return _parameter_axes(model, name)
     words = shapes[name].replace("bodies 6", "bodies wrench")
@@ -267,47 +252,48 @@ def argument_axes(
 
 def _wrt_axes(model: Model, name: str, options: Mapping[str, Any]) -> Axes:
     known = name.partition("@")[0] in parameters.KINDS
-    return _parameter_axes(model, name) if known else _words_axes(model, ARRAYS.get(name, NV), options)
+    return _parameter_axes(model, name) if known else _words_axes(model, WRT_AXES.get(name, NV), options)
 
 
 def _parameter_axes(model: Model, name: str) -> Axes:
-    kind, who = parameters.parse(name)
-    of = parameters.KINDS[kind].owner_kind
+    kind, owner = parameters.parse(name)
+    owner_kind = parameters.KINDS[kind].owner_kind
     shape = parameters.shape_of(model, name)
-    all_of: dict[str, tuple[str, ...]] = {
+    owners_of_kind: dict[str, tuple[str, ...]] = {
         "body": _names(model, "bodies", {}),
         "velocity": model.v_names_spanning,
         "joint": tuple(joint.name for joint in model.joints),
         "frame": tuple(frame.name for frame in model.frames),
     }
-    first = all_of.get(of, ())
-    if who is not None:  # of one alone only velocities are several
-        first = first[parameters.entries_of(model, name)] if of == "velocity" else ()
-    owner = (OF_PARAMETERS[kind],) if kind in OF_PARAMETERS else ()
-    several = len(shape) > len(owner)
-    return ((first,) if several else ()) + ((),) * (len(shape) - several - len(owner)) + owner
+    owners = owners_of_kind.get(owner_kind, ())
+    if owner is not None:  # a single joint may have several velocities; all other parts have one row
+        owners = owners[parameters.entries_of(model, name)] if owner_kind == "velocity" else ()
+    components = (COMPONENTS[kind],) if kind in COMPONENTS else ()
+    has_owner_axis = len(shape) > len(components)
+    unlabelled = len(shape) - has_owner_axis - len(components)
+    return ((owners,) if has_owner_axis else ()) + ((),) * unlabelled + components
 
 
 def _words_axes(model: Model, words: str, options: Mapping[str, Any]) -> Axes:
     return tuple(_names(model, word, options) for word in words.split())
 
 
-def _fitted(axes: Axes, shape: tuple[int, ...], options: Mapping[str, Any]) -> Axes:
-    """Return the names along the axes of an array, as far as they are known and fit,
-    from the last one back.
+def _matching(axes: Axes, shape: tuple[int, ...], options: Mapping[str, Any]) -> Axes:
+    """Return the labels along each axis of an array: those of `axes`, aligned at the last axis, where the
+    numbers of labels and entries agree, and () elsewhere.
     """
-    fitted: list[tuple[str, ...]] = [()] * len(shape)
+    matching: list[tuple[str, ...]] = [()] * len(shape)
     for back, names in enumerate(reversed(axes), start=1):
         if back <= len(shape) and len(names) == shape[-back]:
-            fitted[-back] = names
+            matching[-back] = names
     if (
         options.get("frame")
         and not isinstance(options["frame"], str)
         and shape
         and len(options["frame"]) == shape[0]
     ):
-        fitted[0] = tuple(options["frame"])
-    return tuple(fitted)
+        matching[0] = tuple(options["frame"])
+    return tuple(matching)
 
 
 def _names(model: Model, word: str, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -325,13 +311,13 @@ def _names(model: Model, word: str, options: Mapping[str, Any]) -> tuple[str, ..
         return (*(f"position of {name}" for name in model.v_names), *model.v_names)
     if word == "inertial":
         return tuple(f"{body.name}.{x}" for body in model.bodies for x in INERTIAL)
-    if word == "equations":  # of loops, those that are used
+    if word == "equations":  # the equations of loops that the model uses
         clusters = embed_all(model).clusters
-        every = [
+        rows_by_cluster = [
             [f"{c.name}[{k}]" for c in block.constraints for k in range(c.count(model.joints))]
             for block in clusters
         ]
-        return tuple(labels[row] for labels, block in zip(every, clusters) for row in block.used)
+        return tuple(labels[row] for labels, block in zip(rows_by_cluster, clusters) for row in block.used)
     if word == "rows":
         return tuple(label for constraint in options["constraints"] for label in constraint.labels(model))
     if word == "constraints":
@@ -342,7 +328,7 @@ def _names(model: Model, word: str, options: Mapping[str, Any]) -> tuple[str, ..
         return tuple(actuator.name for actuator in options["actuators"])
     if word in ("actuators", "joints"):
         return tuple(model.v_names_spanning[k] for k in options[word])
-    if word in ("loop_q", "loop_v"):  # of the loop joint that is asked for
+    if word in ("loop_q", "loop_v"):  # of the loop joint that the option `loop` names
         kind = next(
             loop.kind for loop in model.loops if isinstance(loop, Loop) and loop.name == options["loop"]
         )

@@ -17,7 +17,8 @@ from linkwork.constraints import total, user_constraints
 from linkwork.errors import LinkworkError
 from linkwork.model import Model
 
-SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model and a function's options
+# word of a shape -> its size, from a model and the options of a function
+SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {
     "nq": lambda model, _: model.nq,
     "nv": lambda model, _: model.nv,
     "nv_spanning": lambda model, _: model.nv_spanning,
@@ -35,14 +36,14 @@ SIZES: dict[str, Callable[[Model, Mapping[str, Any]], int]] = {  # of a model an
 
 
 def shape_of(text: str, model: Model, options: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the shape that words such as "nv" or "bodies 6" mean for a model and options."""
+    """Return the shape denoted by a text such as "nv" or "bodies 6", for a model and options."""
     return tuple(SIZES[word](model, options) if word in SIZES else int(word) for word in text.split())
 
 
 def resolve_device(name: str, named: dict[str, Any], values: Iterable[Any]) -> tuple[str, str]:
-    """Return device and dtype of a call, removing both from its named arguments.
+    """Return the device and dtype of a call; remove both from its named arguments.
 
-    Arrays on a GPU are computed there, in their own dtype.
+    By default, arrays on a GPU select that GPU and their own dtype, and others the CPU and float64.
     """
     device_arrays = [x for x in values if is_on_gpu(x)]
     device = named.pop("device", None)
@@ -59,12 +60,11 @@ def resolve_device(name: str, named: dict[str, Any], values: Iterable[Any]) -> t
 
 
 def as_numbers(value: Any) -> np.ndarray:
-    """Return an option as numbers; NaN, which every check rejects, where it is something else."""
+    """Return an option as a float array; NaN, which every check rejects, if it is not numeric."""
     try:
         array = np.asarray(value)
-        return (
-            np.array(np.nan) if array.dtype.kind == "c" else array.astype(float)
-        )  # real parts alone are not what was meant
+        # astype would drop imaginary parts
+        return np.array(np.nan) if array.dtype.kind == "c" else array.astype(float)
     except (TypeError, ValueError) as error:
         reraise_signal(error)
         return np.array(np.nan)
@@ -78,13 +78,12 @@ def on_host(value: Any) -> Any:
 
 
 def has_symbols(value: Any) -> bool:
+    """Return True if an argument must be traced: it contains symbols, or is an empty object array."""
     try:
         array = np.asarray(value)  # no copy of an array of numbers, however large
     except Exception as error:
         reraise_signal(error)
-        return False  # no array: the kernel says which argument it is
+        return False  # not an array: the kernel raises and names the argument
     if array.dtype != object:
         return False
-    return not array.size or any(
-        isinstance(x, Symbol) for x in array.ravel()
-    )  # states that have no entry are traced too
+    return not array.size or any(isinstance(x, Symbol) for x in array.ravel())

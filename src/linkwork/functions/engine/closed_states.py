@@ -1,4 +1,4 @@
-"""Assumption that loops are closed in given configurations: its sentence in docstrings, and its check."""
+"""Assumption of functions that loops are closed: its note in docstrings, and the check of `check=True`."""
 
 from __future__ import annotations
 

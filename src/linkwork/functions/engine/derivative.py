@@ -1,4 +1,4 @@
-"""A derivative of a function of a model, on the tangent space: its program, its kernel, and its calls."""
+"""Derivatives of functions of a model, on the tangent space: calls and kernels (see `derivative_program`)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Derivative(DerivativeProgram):
     def program(self) -> Program:
         """Return the traced program.
 
-        `lw.jvp`, `lw.vjp` and `lw.jacobian` differentiate it by entries of q.
+        `lw.jvp`, `lw.vjp` and `lw.jacobian` differentiate this program with respect to the entries of q.
         """
         return self.traced
 
@@ -83,7 +83,10 @@ class Derivative(DerivativeProgram):
         return build_on(target, self.identity(), self.program, dtype)
 
     def identity(self) -> str | None:
-        """Return what determines the program besides the source of this package; None with code of others."""
+        """Return a text that, with the source of this package, determines the program.
+
+        None if the program also depends on code outside the package.
+        """
         f = self.function
         rule = [code for code in f.rule[1:] if code is not None] if f.rule else []
         base = f.identity(self.model, self.kernel_inputs, self.settings, *rule)
@@ -92,7 +95,7 @@ class Derivative(DerivativeProgram):
     def __call__(self, *args: Any, **named: Any) -> Any:
         for name in named:
             if name in self.function.optional and name not in self.kernel_inputs.optional:
-                raise TypeError(f"{self!r} has no input {name}: it gets one with optional={(name,)!r}")
+                raise TypeError(f"{self!r} has no input {name}: request it with optional={(name,)!r}")
         device, dtype = resolve_device(self.function.__name__, named, (*args, *named.values()))
         kernel_options = {word: named.pop(word) for word in ("out", "threads") if word in named}
         values = named.pop("parameters", None)
@@ -111,7 +114,7 @@ class Derivative(DerivativeProgram):
     def _checked(
         self, args: tuple[Any, ...], named: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arrays of a call after the function's own check of them."""
+        """Return the arrays of a call, checked and possibly replaced by the check of the function."""
         check = self.function.check_arguments
         names = (*self.function.required, *self.kernel_inputs.optional)
         arrays = dict(zip(names, args)) | {name: named[name] for name in names if name in named}
@@ -138,7 +141,7 @@ class Derivative(DerivativeProgram):
     def _with_parameters(
         self, args: tuple[Any, ...], named: dict[str, Any], values: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], Any]:
-        """Return the arguments of a call with the parameters that were given by name."""
+        """Return the arguments of a call with the values of `parameters=` among them."""
         if not isinstance(values, Mapping) or set(self.kernel_inputs.parameters) != set(values):
             raise LinkworkError(
                 f"{self!r} takes the parameters {', '.join(self.kernel_inputs.parameters) or 'none'}"

@@ -1,8 +1,8 @@
 """Programs of derivatives of functions of a model, on the tangent space.
 
-The program of a function is differentiated by its arrays and by parameters of the model. Where an array is a
-configuration, its derivative is by δ in integrate(q, δ) at δ = 0, and a change of an output that is one is as
-`difference` gives it.
+The program of a function is differentiated with respect to its arrays and parameters of the model.
+Derivatives with respect to a configuration q are those with respect to δ in integrate(q, δ) at δ = 0. Changes
+of an output that is a configuration are tangent vectors, as `difference` returns them.
 """
 
 from __future__ import annotations
@@ -107,19 +107,16 @@ class DerivativeProgram:
         return self.function.program_of(self.model, self.kernel_inputs, self.settings)
 
     @cached_property
-    def _charts(self) -> list[str]:
-        """Arrays among `wrt` that are configurations whose rates differ from the velocities."""
+    def _configuration_inputs(self) -> list[str]:
+        """Configurations among `wrt`; none if q̇ = v, so that entries of q are tangent coordinates."""
         named = [name for name in self.wrt if self.function.shapes.get(name) == "nq"]
         return [] if not named or tangent.is_plain(self.model) else named
 
     @cached_property
     def configuration_outputs(self) -> list[str]:
-        """Outputs that are such configurations."""
-        return (
-            []
-            if not self.function.configurations or tangent.is_plain(self.model)
-            else [*self.function.configurations]
-        )
+        """Outputs that are configurations; none if q̇ = v."""
+        is_plain = not self.function.configurations or tangent.is_plain(self.model)
+        return [] if is_plain else [*self.function.configurations]
 
     def _traced_model(self, arrays: Mapping[str, Any]) -> Any:
         """Return the model with the parameters of a call."""
@@ -127,11 +124,13 @@ class DerivativeProgram:
         return self.model.traced_with(values) if values else self.model
 
     def _push(self, arrays: Mapping[str, Any], q: Any, direction: Any) -> Any:
+        """Return the change of q, (nq,), along a tangent vector, (nv,)."""
         model = self._traced_model(arrays)
         G = tangent.embedding(model, q)
         return tangent.joint_rates(model, q) @ (direction if G is None else G @ direction)
 
     def _pull(self, arrays: Mapping[str, Any], q: Any, bar: Any) -> Any:
+        """Return the gradient on the tangent space, (nv,), of one by the entries of q, (nq,)."""
         model = self._traced_model(arrays)
         G = tangent.embedding(model, q)
         back = tangent.joint_rates(model, q).T @ bar
@@ -140,17 +139,19 @@ class DerivativeProgram:
     def _with_directions(self, program: Program, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the inputs of a jvp, in which directions of q are tangent vectors, (nv,).
 
-        The inputs from number `given` on are directions.
+        Directions follow the first `count` inputs.
         """
         shapes = {array.name: array.shape for array in program.inputs}
         for array, name in zip(program.inputs[count:], self.wrt, strict=True):
-            shapes[array.name] = (self.model.nv,) if name in self._charts else array.shape
+            shapes[array.name] = (self.model.nv,) if name in self._configuration_inputs else array.shape
         return shapes
 
     def _pushed(self, arrays: dict[str, Any], directions: Sequence[Any]) -> list[Any]:
-        """Return directions as changes of the arrays."""
+        """Return the changes of the entries of the arrays along directions on the tangent space."""
         return [
-            self._push(arrays, arrays[self._input_names[name]], d) if name in self._charts else d
+            self._push(arrays, arrays[self._input_names[name]], d)
+            if name in self._configuration_inputs
+            else d
             for name, d in zip(self.wrt, directions, strict=True)
         ]
 
@@ -179,7 +180,7 @@ class DerivativeProgram:
         base = self._base
         try:
             program = differentiate.vjp(base, words)
-        except DifferentiationError:  # through a loop that is not Newton's method
+        except DifferentiationError:  # the program has a loop that is not a Newton iteration
             return self._vjp_without_reverse_mode()
         count = len(base.inputs)
         bars = len(base.outputs)
@@ -200,7 +201,7 @@ class DerivativeProgram:
             ]
             results = call_in_trace(program, *all_arrays[:count], *weights)
             for k, name in enumerate(self.wrt):
-                if name in self._charts:
+                if name in self._configuration_inputs:
                     results[bars + k] = self._pull(arrays, arrays[self._input_names[name]], results[bars + k])
             return {array.name: value for array, value in zip(program.outputs, results, strict=True)}
 
@@ -216,12 +217,8 @@ class DerivativeProgram:
 
         def body(*all_arrays: Any) -> dict[str, Any]:
             directions = self._pushed(dict(zip(shapes, all_arrays)), all_arrays[count:])
-            results = dict(
-                zip(
-                    (array.name for array in program.outputs),
-                    call_in_trace(program, *all_arrays[:count], *directions),
-                )
-            )
+            values = call_in_trace(program, *all_arrays[:count], *directions)
+            results = {array.name: value for array, value in zip(program.outputs, values)}
             return {f"d_bar_{word}": results[f"d_bar_{word}"] for word in words}
 
         return trace(body, shapes, name=f"{self._base.name}_hvp")
@@ -238,14 +235,15 @@ class DerivativeProgram:
         if self._has_jacobian_rule:
             return self._jacobian_by_rule(rows)
         shapes = {array.name: array.shape for array in base.inputs}
-        along = {name: self._rates(name, shapes) for name in self._charts}
-        into = {
+        words = [self._input_names[name] for name in self.wrt]
+        rates_by_input = {name: self._rates(name, shapes) for name in self._configuration_inputs}
+        velocities_by_output = {
             array.name: trace(lambda point: tangent.velocities(self.model, point), {"point": array.shape})
             for array in base.outputs
             if array.name in self.configuration_outputs
         }
         return differentiate.jacobians(
-            base, rows, [self._input_names[name] for name in self.wrt], output_charts=into, input_charts=along
+            base, rows, words, output_charts=velocities_by_output, input_charts=rates_by_input
         )
 
     def _rates(self, name: str, shapes: Mapping[str, Any]) -> Program:
@@ -269,8 +267,12 @@ class DerivativeProgram:
     def _has_rule(self) -> bool:
         """True if the derivative rule replaces the differentiated program."""
         rule = self.function.rule
-        known = self.kind in ("jacobian", "jvp", "vjp")
-        return known and rule is not None and rule.holds(self.model, self._conditions, self.wrt, self.kind)
+        is_supported = self.kind in ("jacobian", "jvp", "vjp")
+        return (
+            is_supported
+            and rule is not None
+            and rule.holds(self.model, self._conditions, self.wrt, self.kind)
+        )
 
     @property
     def _has_jacobian_rule(self) -> bool:
@@ -331,20 +333,20 @@ class DerivativeProgram:
         return trace(body, shapes, name=f"{base.name}_vjp")
 
     def _pulled_back(self, arrays: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-        """Return the outputs, if the rule computes them, and Jᵀ bar for all of `wrt`.
+        """Return the outputs, or None if the rule does not compute them, and Jᵀ bar for each of `wrt`.
 
-        Products come from the pullback of the rule, or from Jacobians.
+        The products come from the pullback of the rule, or from Jacobians.
         """
         rule = self.function.rule
         outputs = self._base.outputs
-        ruled = rule is not None and rule.holds(self.model, self._conditions, self.wrt, "vjp")
+        rule_applies = rule is not None and rule.holds(self.model, self._conditions, self.wrt, "vjp")
         bars = tuple(arrays[f"bar_{output.name}"] for output in outputs)
-        if ruled and rule is not None and rule.pullback is not None:
+        if rule_applies and rule is not None and rule.pullback is not None:
             pulled: tuple[Any, list[Any]] = rule.pullback(
                 bars, self.wrt, self._traced_model(arrays), **self._rule_arguments(arrays)
             )
             return pulled
-        jacobians = self._by_rule(arrays) if ruled else self._in_forward_mode(arrays)
+        jacobians = self._by_rule(arrays) if rule_applies else self._in_forward_mode(arrays)
         results = []
         for name in self.wrt:
             pairs = [(np.ravel(bar), jacobians[output.name, name]) for bar, output in zip(bars, outputs)]
@@ -364,8 +366,10 @@ class DerivativeProgram:
         base = self._base
         shapes = {array.name: array.shape for array in base.inputs}
         for name in self.wrt:
-            moving = (self.model.nv,) if name in self._charts else shapes[self._input_names[name]]
-            shapes[f"d_{self._input_names[name]}"] = moving
+            direction_shape = (
+                (self.model.nv,) if name in self._configuration_inputs else shapes[self._input_names[name]]
+            )
+            shapes[f"d_{self._input_names[name]}"] = direction_shape
 
         def body(*all_arrays: Any) -> dict[str, Any]:
             arrays = dict(zip(shapes, all_arrays))

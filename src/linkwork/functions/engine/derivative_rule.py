@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class DerivativeRule(NamedTuple):
-    """Derivative rule of a function: its Jacobians by the named arrays; see `ModelFunction.derivative`."""
+    """Jacobians of a function with respect to the named arrays; see `ModelFunction.derivative`."""
 
     names: tuple[str, ...]
     jacobians: Callable[..., Any]
@@ -18,18 +18,18 @@ class DerivativeRule(NamedTuple):
 
     @property
     def selective(self) -> bool:
-        """The rule takes the names that are `wanted`, to skip others."""
+        """True if the rule takes the argument `wanted`, the names needed, and may skip all others."""
         return "wanted" in inspect.signature(self.jacobians).parameters
 
     def holds(
         self, model: Any, settings: Mapping[str, Any], names: Iterable[str], kind: str = "jacobian"
     ) -> bool:
-        """Return whether the rule gives derivatives by these names for this model and these options.
+        """Return True if the rule gives derivatives with respect to these names, for this model and options.
 
-        For "jvp" and "vjp" a pushforward and a pullback know all names.
+        A pushforward ("jvp") and a pullback ("vjp") support all names, Jacobians only those of the rule.
         """
         if kind == "jvp":
-            known = self.pushforward is not None
+            is_supported = self.pushforward is not None
         else:
-            known = (kind == "vjp" and self.pullback is not None) or set(names) <= set(self.names)
-        return known and (self.when is None or self.when(model, settings))
+            is_supported = (kind == "vjp" and self.pullback is not None) or set(names) <= set(self.names)
+        return is_supported and (self.when is None or self.when(model, settings))

@@ -35,7 +35,7 @@ from linkwork.model import Model
 ResultCheck = Callable[[Any, Any, Sequence[Any]], None]
 """Checks a result: takes the model, the result and the arrays of the call."""
 ArgumentCheck = Callable[[Any, dict[str, Any], Mapping[str, Any], Mapping[str, Any]], None]
-"""Checks a call: takes the model, its arrays, the options that it names, and parameters."""
+"""Checks a call: takes the model, the arrays, the options passed in the call, and parameters."""
 Warn = Callable[[Any, Mapping[str, Any]], None]
 """Warns before a kernel is built: takes the model and all options."""
 SinglePrecision = Callable[[Any, Mapping[str, Any], dict[str, Any]], dict[str, Any]]
@@ -43,7 +43,10 @@ SinglePrecision = Callable[[Any, Mapping[str, Any], dict[str, Any]], dict[str, A
 
 
 class KernelKey(NamedTuple):
-    """Key of a kernel in the cache of its model: everything that determines it."""
+    """Key of a kernel in `model.kernels`: everything besides the model that determines it.
+
+    The key of the file on disk is `named_key` (`compiler/runtime/compiler.py`).
+    """
 
     function: Hashable  # a function, or a derivative of one
     target: str
@@ -111,7 +114,7 @@ class ModelFunction(TracedFunction):
                 direct = model.cache[self]
             except (KeyError, AttributeError, TypeError) as error:
                 reraise_signal(error)
-                return self._call(model, args, named)  # the first call, or no model
+                return self._call(model, args, named)  # the first call, or not a model
             try:
                 return direct(*args)
             except TypeError as error:
@@ -147,12 +150,11 @@ class ModelFunction(TracedFunction):
         if self._checks.arguments is not None and device == "cpu":
             self._checks.arguments(model, arrays, options, values)
         kernel = self._cached_kernel(model, device, dtype, inputs, options)
-        check = (
-            self._result_check(model) if device == "cpu" else None
-        )  # calls on a GPU do not wait for results
+        # calls on a GPU do not wait for results
+        check = self._result_check(model) if device == "cpu" else None
         call_args = (*arrays.values(), *numbers)
         checked_args = call_args
-        if check and kernel_options.get("out") is not None:  # `out` may be one of them
+        if check and kernel_options.get("out") is not None:  # `out` may overwrite an argument
             checked_args = tuple(map(_copied, call_args))
         result = kernel(*call_args, **kernel_options)
         if check:
@@ -180,7 +182,11 @@ class ModelFunction(TracedFunction):
     def _cached_kernel(
         self, model: Model, device: str, dtype: str, inputs: Inputs, options: dict[str, Any]
     ) -> Any:
-        """Return the kernel of a call, without normalizing options that occurred before in the same form."""
+        """Return the kernel of a call.
+
+        `model.cache` has kernels by the options as passed, so that they are normalized once, and
+        `model.kernels` by the normalized options.
+        """
         key: Any = (self, device, dtype, inputs, *options.items())
         if any(isinstance(value, Iterator) for value in options.values()):
             key = None  # an iterator is empty the next time
@@ -310,8 +316,8 @@ def model_function(
     options : callable, optional
         Returns checked options in a hashable normal form, from the model and all options.
     methods : mapping of str to callable, optional
-        Values of the option `method`, each with a test whether it may need the fewest operations for a model.
-        With "auto" the one with the fewest is used.
+        Values of the option `method`, each with a predicate: True if the method may need the fewest
+        operations for a model. With "auto" the one with the fewest is used.
     custom_trees : bool
         Whether the function accepts `linkwork.sko.Tree`, which has nodes and no bodies.
     configurations : tuple of str

@@ -1,4 +1,4 @@
-"""Parameters of models and of custom trees: the same questions to both."""
+"""Names, shapes and values of parameters, of models and of custom trees alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkwork.sko import Tree
 
 
 def names(model: Model | Tree) -> Collection[str]:
-    """Return the names of parameters, without the parts of a model that they belong to."""
+    """Return the kinds of parameters of a model ("mass", not "mass@link1"), or the names of a custom tree."""
     return model.own_parameters.numbers if isinstance(model, Tree) else parameters.KINDS
 
 
@@ -38,9 +38,7 @@ def shape_of(model: Model | Tree, name: str) -> tuple[int, ...]:
 
 
 def value_of(model: Model | Tree, name: str) -> Any:
-    """Return a parameter's value, an array of numbers or symbols: the one that is an input, else the model's
-    own.
-    """
+    """Return the value of a parameter: symbols if it is an input of the trace, else the model's numbers."""
     if not isinstance(model, Tree):
         return parameters.value_of(model, name)
     return np.asarray(model.own_parameters.values[name], dtype=object)

@@ -1,8 +1,8 @@
-"""A function as other software wants it: one kernel for each dtype, a program, and derivatives by the entries
-of its inputs.
+"""Functions for other frameworks (JAX, PyTorch, CasADi, SymPy): kernels, programs and entrywise derivatives.
 
-Frameworks that differentiate count every array by its entries, q too. Quaternions are normalised inside, so
-derivatives by their entries are right along any motion of q; gradients with nv numbers are those of `lw.vjp`.
+Such frameworks differentiate with respect to the entries of every array, q included. Functions normalise
+quaternions, so these derivatives are correct along any motion of q; `lw.vjp` returns gradients on the tangent
+space, with nv numbers.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ Rule = Callable[[str, list[str]], Program | None]
 
 
 class Source:
-    """Arrays in, arrays out. The program is traced when it is needed: kernels are found by `identity`, where
-    there is one.
-    """
+    """Function of arrays for another framework; traced only if no kernel is cached under its `identity`."""
 
     def __init__(
         self,
@@ -38,10 +36,10 @@ class Source:
         rule: Rule | None = None,
         arrays_of: Callable[[str], tuple[Arrays, Arrays]] | None = None,
     ) -> None:
-        """`rule` gives the programs of "jvp" and "vjp" by names of inputs, or None; that of "vjp" where
-        reverse mode cannot go.
+        """Create a source of the program that `make` traces.
 
-        `arrays_of` gives what `arrays` does.
+        `rule` returns the program of a "jvp" or "vjp" with respect to the named inputs, or None; it replaces
+        forward mode, and reverse mode where that raises. `arrays_of` replaces tracing in `arrays`.
         """
         self.name = name
         self.identity = identity
@@ -72,8 +70,9 @@ class Source:
         return self.arrays()[1]
 
     def arrays(self, dtype: str = "float64") -> tuple[Arrays, Arrays]:
-        """Return names and shapes of inputs and outputs: those of a kernel, in this dtype if there is none;
-        derivatives need none.
+        """Return names and shapes of inputs and outputs.
+
+        They are those of a kernel, which is built in `dtype` if there is none; derivatives need no kernel.
         """
         if self._arrays is None:
             self._arrays = self._arrays_of(dtype)
@@ -99,41 +98,47 @@ class Source:
         return self._kernels[dtype]
 
     def jvp(self, wrt: Iterable[int]) -> Source:
-        """Return the changes of the outputs: takes the inputs, then a direction for each of those at the
-        places `wrt`.
-        """
+        """Return the function from inputs and directions of the inputs `wrt` to changes of the outputs."""
         return self._derive("jvp", self._forward, differentiate.jvp_arrays, tuple(wrt))
 
     def vjp(self, wrt: Iterable[int]) -> Source:
-        """Return the gradients of inputs at the places `wrt`: takes the inputs, then a weight for each
-        output.
-        """
+        """Return the function from inputs and a weight for each output to gradients of the inputs `wrt`."""
         return self._derive("vjp", self._reverse, differentiate.vjp_arrays, tuple(wrt))
 
     def _forward(self, program: Program, names: list[str]) -> Program:
-        ruled = None if self._rule is None else self._rule("jvp", names)
-        return differentiate.jvp(program, names) if ruled is None else ruled
+        rule_program = None if self._rule is None else self._rule("jvp", names)
+        return differentiate.jvp(program, names) if rule_program is None else rule_program
 
     def _reverse(self, program: Program, names: list[str]) -> Program:
         try:
             return differentiate.vjp(program, names)
         except DifferentiationError:
-            ruled = None if self._rule is None else self._rule("vjp", names)
-            if ruled is None:
+            rule_program = None if self._rule is None else self._rule("vjp", names)
+            if rule_program is None:
                 raise
-            return ruled
+            return rule_program
 
-    def _derive(self, kind: str, of: Callable[..., Program], adds: Any, wrt: tuple[int, ...]) -> Source:
+    def _derive(
+        self,
+        kind: str,
+        differentiated: Callable[[Program, list[str]], Program],
+        arrays_added: Any,
+        wrt: tuple[int, ...],
+    ) -> Source:
         def make() -> Program:
             program = self.program
-            made = of(program, [program.inputs[k].name for k in wrt])
-            value_count = len(program.outputs)  # the values themselves are not asked for
-            return replace(made, outputs=made.outputs[value_count:], results=made.results[value_count:])
+            derivative = differentiated(program, [program.inputs[k].name for k in wrt])
+            value_count = len(program.outputs)  # which derivatives return first
+            return replace(
+                derivative,
+                outputs=derivative.outputs[value_count:],
+                results=derivative.results[value_count:],
+            )
 
         def arrays_of(dtype: str) -> tuple[Arrays, Arrays]:
             inputs, outputs = self.arrays(dtype)
-            more, added = adds(inputs, outputs, wrt)
-            return inputs + more, added
+            added_inputs, new_outputs = arrays_added(inputs, outputs, wrt)
+            return inputs + added_inputs, new_outputs
 
         if (kind, wrt) not in self._derived:
             identity = None if self.identity is None else repr(("entries", kind, wrt, self.identity))
@@ -142,13 +147,16 @@ class Source:
 
 
 def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
-    """Return the source of a function of a model with options as for `compile`, or of a derivative; the same
-    for the same words.
+    """Return the source of a function of a model, with the options of `compile`, or of a derivative.
+
+    Sources with an identity are cached in the model.
     """
     if isinstance(function, Derivative):
         if model is not None or options:
             raise LinkworkError("a derivative includes its model and options; pass no others")
-        return _remembered(function.model, function.identity(), function.function.__name__, function.program)
+        return _cached_source(
+            function.model, function.identity(), function.function.__name__, function.program
+        )
     if not isinstance(function, ModelFunction):
         raise LinkworkError(
             f"function: expected a function of a model, such as linkwork.forward_dynamics, got {function!r}"
@@ -166,16 +174,16 @@ def source_of(function: Any, model: Any, options: dict[str, Any]) -> Source:
             return None
         return entrywise_jvp(function, model, names, optional, parameters, options)
 
-    return _remembered(
+    return _cached_source(
         model, identity, function.__name__, lambda: function.program_of(model, inputs, settings), rule
     )
 
 
-def _remembered(
+def _cached_source(
     model: Any, identity: str | None, name: str, make: Callable[[], Program], rule: Any = None
 ) -> Source:
     if model.nq == 0:
-        raise ModelError(f"{model.name} cannot move: there is nothing to compile")
+        raise ModelError(f"{model.name} has no degrees of freedom: there is nothing to compile")
     name = name.strip("<>")
     if identity is None:
         return Source(name, None, make, rule)

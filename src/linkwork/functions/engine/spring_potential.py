@@ -21,7 +21,7 @@ def raise_if_no_potential(caller: str, model: Model | Tree, values: Mapping[str,
     """Raise ModelError where parameters give joints a stiffness that no model may have: any to free joints,
     different numbers to spherical joints. Arrays on a GPU and symbols are not checked.
     """
-    if isinstance(model, Tree):  # its parameters have no meaning but that of its nodes
+    if isinstance(model, Tree):  # only the functions of its nodes give its parameters a meaning
         return
     for name, value in values.items():
         if isinstance(name, str) and name.startswith("stiffness"):
@@ -56,7 +56,7 @@ def _restricted_entries(model: Model, name: str) -> _Entries:
 
 
 def _check(caller: str, name: str, entries: _Entries, numbers: np.ndarray) -> None:
-    if numbers.shape[-1:] != (entries.size,):  # the kernel says so
+    if numbers.shape[-1:] != (entries.size,):  # the kernel raises
         return
     for joint, places in entries.joints:
         stiffness = numbers[..., places]

@@ -1,9 +1,8 @@
-"""Configurations and their tangent space: how q changes along a velocity, and which velocity a change of q
-is.
+"""Maps between changes of a configuration and its tangent space.
 
-q moves as `integrate` moves it from zero: q̇ = E(q) G(q) δ, with the joints' own rates E and the velocities G
-δ of all joints where loops are embedded. Along constrained loops all velocities are independent, and changes
-of q are not projected.
+A tangent vector δ changes q as `integrate` does: q̇ = E(q) G(q) δ. G maps independent velocities to those of
+all joints of the spanning tree (embedded loops), and E maps these to rates of q. With constrained loops all
+velocities are independent, and changes of q are not projected onto the constraints.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from linkwork.sko.prepare.trees import tree
 
 
 def is_plain(model: Model | Tree) -> bool:
-    """Return whether coordinates are as many as velocities, and change by them."""
+    """Return True if q and v have the same size and q̇ = v."""
     if isinstance(model, Tree):
-        model.integrate(np.zeros(model.nq), np.zeros(model.nv))  # an error where it has more coordinates
+        model.integrate(np.zeros(model.nq), np.zeros(model.nv))  # raises if nq and nv differ
         return True
     return not model.embedded and all(map(_is_plain, model.joints))
 
@@ -37,9 +36,7 @@ def rates(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def embedding(model: Model, q: np.ndarray) -> np.ndarray | None:
-    """Return G: the velocities of all joints of the tree by the independent ones, (nv_spanning, nv); None
-    where they are the same.
-    """
+    """Return G, from independent velocities to those of the spanning tree, (nv_spanning, nv); None for I."""
     if not model.embedded:
         return None
     G: Any = np.zeros((model.nv_spanning, model.nv), dtype=object)
@@ -59,8 +56,9 @@ def joint_rates(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def velocities(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return the independent velocities of changes of q, (nv, nq): the derivative of `difference` by its end,
-    at equal ends.
+    """Return D, from changes of q to independent velocities, (nv, nq).
+
+    D is the derivative of `difference(q, end)` with respect to its second argument, at end = q.
     """
     D: Any = np.zeros((model.nv_spanning, model.nq), dtype=object)
     for joint in model.joints:

@@ -26,7 +26,7 @@ from linkwork.sko import Tree
 OptionCheck = Callable[..., dict[str, Any]]
 Methods = Mapping[str, Callable[[Model], bool]]
 
-LOOP_ITERATIONS = 4  # counted where methods are compared: most loops end long before their limit
+LOOP_ITERATIONS = 4  # of a loop, when methods are compared: most loops end long before their limit
 
 
 class Inputs(NamedTuple):
@@ -49,7 +49,7 @@ class TracedFunction:
     options : callable, optional
         Returns checked options in a hashable normal form, from the model and all options.
     methods : mapping of str to callable
-        Values of the option `method`, each with a test whether it may need the fewest operations.
+        Values of the option `method`, each with a predicate: True if it may need the fewest operations.
     custom_trees : bool
         Whether the function accepts `linkwork.sko.Tree`.
     rule_in : str, optional
@@ -245,9 +245,9 @@ class TracedFunction:
         )
 
     def identity(self, model: Model, inputs: Inputs, settings: Mapping[str, Any], *code: Any) -> str | None:
-        """Return what determines the program besides the source of this package.
+        """Return a text that, with the source of this package, determines the program.
 
-        None if it also depends on custom joints, functions or other code outside the package.
+        None if the program also depends on custom joints, functions or other code outside the package.
         """
         bodies = (self.body, *code) if code else self.body
         constraints = settings.get("constraints", ())
@@ -314,8 +314,8 @@ def check_model(function: TracedFunction, model: Any) -> None:
     """Raise ModelError unless the function accepts this as its model."""
     if isinstance(model, Tree) and not function.custom_trees:
         raise ModelError(
-            f"{function.__name__} asks for bodies, which the SKO model {printable(model.name)} does not "
-            "have: it has nodes"
+            f"{function.__name__} requires a model with bodies, and {printable(model.name)} is a custom tree "
+            "of nodes"
         )
     if not isinstance(model, (Model, Tree)):
         raise ModelError(

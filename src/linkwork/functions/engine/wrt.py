@@ -1,8 +1,8 @@
-"""By what derivatives are taken: the option `wrt` of functions that give Jacobians, and changes by what is
-not q, v, a or tau.
+"""Option `wrt`: the arrays and parameters with respect to which functions return derivatives.
 
-A name is that of an array of the function, or of a parameter of the model ("mass", "mass@link3"). A parameter
-has the value that `parameters=` gives it, else the model's own.
+A name in `wrt` is that of an array of the function, or of a parameter of the model ("mass", "mass@link3"). A
+parameter has the value that `parameters=` gives it, else the model's own. Derivatives with respect to q, v
+and a or tau are analytic; `changes_by` differentiates with respect to all others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from linkwork.mechanism.names import did_you_mean, printable
 from linkwork.model import Model
 from linkwork.sko import Tree
 
-Options = Callable[..., dict[str, Any]]  # of a model and a function's options: these in their normal form
-Changed = Callable[[Callable[..., Any]], np.ndarray]  # of fn(model, **arrays): its Jacobian by something
+Options = Callable[..., dict[str, Any]]  # (model, **options) -> normalized options
+Changed = Callable[[Callable[..., Any]], np.ndarray]  # fn(model, **arrays) -> a derivative of fn
 
 
 def wrt_names(model: Model | Tree, wrt: Any, arrays: Collection[str], function: str) -> tuple[str, ...]:
-    """Return the names in `wrt`: some of these arrays, and parameters."""
+    """Return the names in `wrt`; raise if one is neither among `arrays` nor a parameter."""
     kinds = parameter_names.names(model)
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt) if isinstance(wrt, Iterable) else ()
     if not names:
@@ -45,9 +45,7 @@ def wrt_names(model: Model | Tree, wrt: Any, arrays: Collection[str], function: 
 
 
 def normalize_wrt(model: Model, wrt: Any, arrays: Sequence[str], function: str) -> dict[str, Any]:
-    """Return the option `wrt` as a tuple of names: of some of these arrays,
-    and of parameters of the model.
-    """
+    """Return the option `wrt` as a tuple of different names, of arrays and of parameters of the model."""
     names = wrt_names(model, wrt, arrays, function)
     if len(set(names)) < len(names):
         raise DifferentiationError(f"{function}: wrt: expected different names, got {wrt!r}")
@@ -68,7 +66,7 @@ def wrt_option(function: str, *arrays: str, others: Options | None = None) -> Op
 
 
 def changes_by(model: Model, name: str, arrays: Mapping[str, Any]) -> Changed:
-    """Return a function for Jacobians of fn(model, **arrays) by a parameter or an array.
+    """Return a function for Jacobians of fn(model, **arrays) with respect to a parameter or an array.
 
     Jacobians have the shape of fn's result followed by that of the parameter or array.
     """
@@ -89,8 +87,8 @@ def changes_along(model: Model, directions: Mapping[str, Any], arrays: Mapping[s
         name: arrays[name] if name in arrays else parameter_names.value_of(model, name) for name in directions
     }
     x, d = (
-        np.concatenate([np.ravel(np.asarray(a, dtype=object)) for a in many.values()])
-        for many in (starts, directions)
+        np.concatenate([np.ravel(np.asarray(a, dtype=object)) for a in group.values()])
+        for group in (starts, directions)
     )
 
     def moved(fn: Callable[..., Any], x: np.ndarray) -> Any:
@@ -132,9 +130,7 @@ def by_names(
     analytic: Callable[[], Sequence[Any]],
     other: Callable[[Changed], Any],
 ) -> Any:
-    """Return derivatives with respect to names: the first three arrays have `analytic` ones, others those of
-    `other`.
-    """
+    """Return derivatives by name: `analytic` for the first three arrays, `other` for the rest."""
     analytic_names = list(arrays)[:3]
     derivatives = dict(zip(analytic_names, analytic())) if set(analytic_names) & set(names) else {}
     if "f_ext" in names and arrays["f_ext"] is None:
