@@ -321,7 +321,7 @@ def test_segments_and_pictures() -> None:
     first = o.segments[2][0]
     third = o.segments[4][0]
     assert not mass[names.index(first), names.index(third)] and mass[0].all() and mass[:, 0].all()
-    blocks = related.reshape(9, 6, 9, 6).any(axis=(1, 3)) if not any(o._further) else None
+    blocks = related.reshape(9, 6, 9, 6).any(axis=(1, 3)) if not any(o._armature_rows) else None
     assert blocks is None or (mass == (blocks | blocks.T)).all()
     assert o.Omega.pattern().all()  # one tree: fully populated
     text = str(o.A.sparsity())

@@ -120,7 +120,7 @@ class DeformedBody(RigidBody):
         deta = self.v
         ddeta = alpha[6:]
         Z, rates = self.deformation
-        W = skew(alpha[:3]) + self.spin
+        W = skew(alpha[:3]) + self.spin  # [ω̇] + [ω][ω]: a point at r accelerates by a + W r
         a = alpha[3:6]
         w = self.w
         rigid = self._deformed(inertia).point_force(a, W)
@@ -140,6 +140,7 @@ class DeformedBody(RigidBody):
         on_modes = on_modes + integrals.mass @ ddeta
         for j in range(len(deta)):
             for k, y in enumerate(deta):
+                # 2 ∫ φ_j · (ω × φ_k) dm η̇_k
                 on_modes[j] = on_modes[j] + product(2.0 * axial_moment(integrals.second[k, j]), w) * y
         f = np.concatenate([rigid[:3] + moment, rigid[3:] + push])
         f = f if self.load is None else f - self.load

@@ -36,10 +36,10 @@ class Operators:
         self._every = every
         number = {k: i for i, k in enumerate(every)}
         self.parents = tuple(GROUND if k.parent is nodes.ground else number[k.parent] for k in every)
-        self._further = [
+        self._armature_rows = [
             len(k.armature) if any_nonzero(np.asarray(k.armature, dtype=object)) else 0 for k in every
         ]
-        rows = [k.rows + more for k, more in zip(every, self._further)]
+        rows = [k.rows + more for k, more in zip(every, self._armature_rows)]
         ends = np.cumsum([0, *rows])
         segment = serial_segments(self.parents)
         names = [k.name for k in every]
@@ -91,7 +91,7 @@ class Operators:
 
     def _padded(self, x: Any, k: int) -> Any:
         """Return a vector of node k with zeros in the rows of its armature."""
-        more = self._further[k]
+        more = self._armature_rows[k]
         return np.concatenate([x, np.zeros((more, *x.shape[1:]))]) if more else x
 
     @cached_property
@@ -106,7 +106,7 @@ class Operators:
 
     def _H(self, k: int) -> np.ndarray:
         H = np.array(self._every[k].H, dtype=object)
-        more = self._further[k]
+        more = self._armature_rows[k]
         return np.concatenate([H, np.eye(more).astype(object)], axis=1) if more else H
 
     @cached_property
@@ -115,7 +115,7 @@ class Operators:
         return BlockDiagonal("H", self.velocities, self.rows, self._H)
 
     def _with_armature(self, k: int, M: Any) -> np.ndarray:
-        more = self._further[k]
+        more = self._armature_rows[k]
         if not more:
             return M
         matrix = np.zeros((len(M) + more,) * 2, dtype=object)
@@ -179,7 +179,7 @@ class Operators:
 
     def _G(self, k: int) -> np.ndarray:
         G = np.array(self._hinges[k].G, dtype=object)
-        if not self._further[k]:
+        if not self._armature_rows[k]:
             return G
         return np.concatenate(
             [G, self._hinges[k].D.solve(np.asarray(self._every[k].armature, dtype=object)).T]
@@ -226,7 +226,7 @@ class Operators:
         """P⁺ = τ̄ P: the articulated inertia transmitted through a free joint."""
 
         def block(k: int) -> np.ndarray:
-            if not self._further[k]:
+            if not self._armature_rows[k]:
                 return np.array(self._hinges[k].P_plus.dense(), dtype=object)
             P = self.P.entry(k, k)
             H = self.H.entry(k, k)
