@@ -741,6 +741,8 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
      lambda: on(start(), parent="arm").add_joint("k", Fixed(), parent="base", child="arm").build()),
     ("link 'arm' is not connected to the world: add a joint with child='arm'", lambda: on(start()).build()),
     ("link 'base' is not connected to the world", lambda: on(start(), parent="base", child="arm").build()),
+    ("joints 'j' and 'j.wx': expected different names of velocities, got 'j.wx' for both",
+     lambda: on(start(), kind=Spherical()).add_joint("j.wx", Revolute(), parent="base", child="arm").build()),
     ("frame 'f': body: expected the name of a link, got 'amr' (did you mean 'arm'?)",
      lambda: both().add_frame("f", body="amr").build()),
 ]  # fmt: skip

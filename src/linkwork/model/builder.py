@@ -16,6 +16,7 @@ from linkwork.mechanism.checks import numbers
 from linkwork.mechanism.limits import Limits
 from linkwork.model.attached_builder import AttachedBuilder
 from linkwork.model.finish_loops import check_dependent_joints, constrain_all
+from linkwork.model.joint_properties import check_component_names
 from linkwork.model.loop_joints import LoopJoint, checked_tolerance, start_coordinates
 from linkwork.model.loop_variants import with_used_equations
 from linkwork.model.model import Model
@@ -110,6 +111,7 @@ class ModelBuilder(TreeBuilder, AttachedBuilder):
         poses = layout.attachments()
         embedded, constrained_loops = self._loop_constraints(layout, poses, limits)
         attached = self._attached(layout.joints, poses)
+        check_component_names(layout.joints)
         model = Model(
             self.name,
             layout.bodies,

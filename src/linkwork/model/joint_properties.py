@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
@@ -65,3 +66,16 @@ def _check_unlimited_quaternion(label: str, joint: PlacedJoint) -> None:
                 f"{label}: {word}: expected no limits on entries {start} to {start + 3} of q, a quaternion, "
                 f"got {values[limited[0]]:g} for entry {limited[0]}{hint}"
             )
+
+
+def check_component_names(joints: Iterable[PlacedJoint]) -> None:
+    """Raise ModelError if a component of a joint has the name of another joint: v_names would repeat it."""
+    owners: dict[str, str] = {}
+    for joint in joints:
+        for name in joint.v_names:
+            if name in owners:
+                label = f"joints {owners[name]!r} and {joint.name!r}"
+                raise ModelError(
+                    f"{label}: expected different names of velocities, got {name!r} for both: rename one"
+                )
+            owners[name] = joint.name
