@@ -417,6 +417,14 @@ def test_rows_stop_alone_and_events_may_only_be_noted() -> None:
     assert noted["floor", 0].step < noted["floor", 2].step == log.steps[2] and noted["floor", 0].q[0] < 0.0
 
 
+def test_times_and_indices_of_logs_and_conditions_of_events_are_checked() -> None:
+    log = lw.simulate(falling(), [1.0], [0.0], 0.01)
+    assert log.at(0.005) == 5 and log.state(np.int64(5)).step == 5
+    for mistake in (lambda: log.at(np.nan), lambda: log.state(1.5), lambda: Event(3)):  # type: ignore[arg-type]
+        with pytest.raises(lw.ModelError, match="expected"):
+            mistake()
+
+
 def test_a_row_that_leaves_the_finite_numbers_stops_alone() -> None:
     log = lw.simulate(pendulum(), [[0.1], [0.2]], [0.0], 0.01, [[0.0], [np.inf]], record_every=2)
     assert log.status.tolist() == [lw.Status.OK, lw.Status.NOT_FINITE] and log.steps.tolist() == [10, 0]

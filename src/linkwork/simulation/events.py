@@ -23,6 +23,12 @@ class Event:
     condition: Callable[[Any, Any, float], Any]
     stop: bool = True
 
+    def __post_init__(self) -> None:
+        if not callable(self.condition):
+            raise ModelError(
+                f"Event: condition: expected a function (q, v, t), got {type(self.condition).__name__}"
+            )
+
 
 class EventMonitor:
     """Events of a simulation and the last values of their conditions, (rows,) each."""
@@ -33,12 +39,12 @@ class EventMonitor:
                 f"simulate: events: expected a dict by name such as {{'fell': condition}}, got "
                 f"{type(events).__name__}"
             )
-        self._events = {str(n): e if isinstance(e, Event) else Event(e) for n, e in (events or {}).items()}
-        for name, event in self._events.items():
-            if not callable(event.condition):
+        for name, event in (events or {}).items():
+            if not isinstance(event, Event) and not callable(event):
                 raise ModelError(
                     f"simulate: event {printable(name)}: expected a function (q, v, t) as condition"
                 )
+        self._events = {str(n): e if isinstance(e, Event) else Event(e) for n, e in (events or {}).items()}
         self._batch = batch
         self._last_values = dict[str, np.ndarray]()
 

@@ -117,21 +117,22 @@ class Log:
 
     def at(self, time: float) -> int:
         """Return the index of the last state at a time [s]."""
+        if np.ndim(time) or np.isnan(time):
+            raise ModelError(f"Log.at: time: expected a number, got {time!r}")
         return int(np.clip(np.searchsorted(self.t, time + 1e-9, side="right") - 1, 0, len(self.t) - 1))
 
     def state(self, k: int = -1) -> State:
         """Return the k-th logged state, from which `simulate(..., start=)` continues with the same bits."""
         if self.step is None or self.v is None or self.a is None or self.tau is None:
             raise ModelError("this log is not from a simulation and has no state to continue from")
-        if not -len(self) <= k < len(self):
-            raise ModelError(f"state {k}: expected an index of the {len(self)} states of the log")
+        if not isinstance(k, (int, np.integer)) or not -len(self) <= k < len(self):
+            raise ModelError(f"state {k!r}: expected an index of the {len(self)} states of the log")
         k %= len(self)
         q, v, a, tau = (x[..., k, :].copy() for x in (self.q, self.v, self.a, self.tau))
-        batch = q.ndim - 1
         arrays = dict(self.hidden)
         if self.points is not None and self.forces is not None:
             arrays |= {"points": self.points, "forces": self.forces}
-        hidden = {name: np.take(x, k, axis=batch) for name, x in arrays.items()}
+        hidden = {name: np.take(x, k, axis=q.ndim - 1) for name, x in arrays.items()}
         memory = copy.deepcopy(self.memory[k]) if self.memory else None
         return State(int(self.step[k]), q, v, a, tau, hidden, memory, float(self.t[k]), self.origin)
 
