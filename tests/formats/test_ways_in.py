@@ -309,7 +309,7 @@ def test_constrained_loops_of_a_file_need_no_embedding(
     file = tmp_path / "closed.urdf"
     file.write_text(robot(*BARS, *TIPS, pin("pin", "b", "c", "0.6 0 0", "0.5 0 0")))
     wanted = lw.choose_loops(lw.load(file), "constrain")
-    monkeypatch.setattr(ClusterAnalysis, "_analysed", refused)
+    monkeypatch.setattr(ClusterAnalysis, "_analyse", refused)
     with pytest.raises(ModelError, match="no velocities"):
         lw.load(file)
     found = lw.load(file, loops="constrain")

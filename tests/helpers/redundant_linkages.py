@@ -126,8 +126,8 @@ def along(model: Model, count: int, step: float) -> Iterator[np.ndarray]:
         yield q
         tangent = directions[-1]
         tangent *= -1.0 if before is not None and tangent @ before < 0.0 else 1.0
-        q = problem.moved(q, step * tangent)
+        q = problem.retract(q, step * tangent)
         before = tangent
         for _ in range(6):
             phi, K = problem.at(q)
-            q = problem.moved(q, -np.linalg.lstsq(K, phi, rcond=EXACT)[0])
+            q = problem.retract(q, -np.linalg.lstsq(K, phi, rcond=EXACT)[0])

@@ -165,8 +165,8 @@ def test_closing_errors_have_true_jacobians(name: str) -> None:
         h = 1e-6
         for c in range(J.shape[1]):
             step = h * np.eye(J.shape[1])[c]
-            ahead = problem.at(problem.moved(q, step))[0]
-            back = problem.at(problem.moved(q, -step))[0]
+            ahead = problem.at(problem.retract(q, step))[0]
+            back = problem.at(problem.retract(q, -step))[0]
             assert np.allclose((ahead - back) / (2 * h), J[:, c], atol=1e-6 * (1.0 + np.abs(J).max()))
         assert np.isfinite(e).all()
 

@@ -644,7 +644,7 @@ def test_clusters_of_the_paper(file: str, sizes: list[int]) -> None:
 def merged(m: Model, monkeypatch: pytest.MonkeyPatch) -> Model:
     """The same model with one cluster for all that stand on several bodies of one another."""
     with monkeypatch.context() as patch:
-        patch.setattr(analysis, "embedding_holds", lambda embedding, _: embedding.below is None)
+        patch.setattr(analysis, "satisfies_all_equations", lambda embedding, _: embedding.below is None)
         other = m.with_any_independent()
         assert len(other.clusters) < len(m.clusters) and not any(c.supports for c in other.clusters)
     return other

@@ -421,9 +421,9 @@ def test_accelerations_of_a_bricard_linkage_where_equations_become_dependent() -
     while q[0] > -1.5702:
         tangent = np.linalg.svd(problem.at(q)[1])[2][-1]
         before = tangent * np.sign(tangent @ before)
-        q = problem.moved(q, before * min(0.02, (q[0] + 1.5702) / abs(before[0]) + 1e-12))
+        q = problem.retract(q, before * min(0.02, (q[0] + 1.5702) / abs(before[0]) + 1e-12))
         for _ in range(4):
-            q = problem.moved(q, -np.linalg.lstsq(problem.at(q)[1], problem.at(q)[0], rcond=EXACT)[0])
+            q = problem.retract(q, -np.linalg.lstsq(problem.at(q)[1], problem.at(q)[0], rcond=EXACT)[0])
     w = np.linalg.svd(problem.at(q)[1])[2][-1]
     w = -2.0 * w / w[0]
     a = floats(lw.forward_dynamics, held, q, w, np.zeros(5))

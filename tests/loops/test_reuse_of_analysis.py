@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.loops import kept
+from linkwork.loops import cluster_equations
 from linkwork.loops.analysis import ClusterAnalysis
 
 
@@ -33,13 +33,13 @@ def two_linkages() -> lw.ModelBuilder:
 def analysed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The bodies of clusters, as they are analysed."""
     seen: list[tuple[int, ...]] = []
-    analyse: Any = ClusterAnalysis._analysed
+    analyse: Any = ClusterAnalysis._analyse
 
     def noting(self: Any, cluster: Any) -> Any:
         seen.append(cluster.bodies)
         return analyse(self, cluster)
 
-    monkeypatch.setattr(ClusterAnalysis, "_analysed", noting)
+    monkeypatch.setattr(ClusterAnalysis, "_analyse", noting)
     return seen
 
 
@@ -84,19 +84,21 @@ def test_an_analysis_looks_at_its_own_joints(elastic: bool, monkeypatch: pytest.
     """
     model = lw.robots.flexible_slider_crank() if elastic else two_linkages().build()
     asked = [2, 1]
-    every = kept.somewhere(model, range(len(model.joints)), 0.7, np.random.default_rng(3))
-    own = kept.somewhere(model, asked, 0.7, np.random.default_rng(3))
+    every = cluster_equations.random_configuration(
+        model, range(len(model.joints)), 0.7, np.random.default_rng(3)
+    )
+    own = cluster_equations.random_configuration(model, asked, 0.7, np.random.default_rng(3))
     for k in asked:
         assert np.array_equal(own[model.joints[k].q_slice], every[model.joints[k].q_slice])
     if elastic:
         return
     moved: list[Any] = []
-    move = kept._moved
+    move = cluster_equations._displaced
 
     def noting(*args: Any) -> Any:
         moved.append(args)
         return move(*args)
 
-    monkeypatch.setattr(kept, "_moved", noting)
+    monkeypatch.setattr(cluster_equations, "_displaced", noting)
     two_linkages().build()
     assert 0 < len(moved) <= 30  # five states of the three joints of each linkage

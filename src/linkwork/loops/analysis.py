@@ -1,4 +1,4 @@
-"""Analysis of clusters: ranks of their constraint Jacobians at closed states, and independent velocities."""
+"""Analysis of clusters: rank of the constraint Jacobian at closed states, and independent velocities."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from linkwork.loops.closing import (
     ClosureResult,
     close,
     close_problem,
-    kept_closed,
-    starts,
-    within_limits,
-)
-from linkwork.loops.closing_notes import (
-    cannot_close,
-    links_of,
-    names_of,
-    open_by,
-    singular_everywhere,
-    stuck,
+    close_rows,
+    close_within_limits,
+    initial_guesses,
 )
 from linkwork.loops.closing_problem import ClosureProblem
+from linkwork.loops.closure_messages import (
+    cannot_close_error,
+    describe_gap,
+    immobile_error,
+    link_names,
+    loop_names,
+    singularity_error,
+)
 from linkwork.loops.cluster_states import (
     BEND_WEIGHT,
     ClosedState,
-    bent_problem,
     best_conditioned,
     cluster_content,
-    embedding_holds,
-    gaps_of,
-    kept_of_lineage,
-    own_coordinates,
-    why_stuck,
+    cluster_coordinates,
+    constraint_gaps,
+    independent_rows_of_lineage,
+    no_motion_error,
+    rank_problem,
+    satisfies_all_equations,
 )
 from linkwork.loops.clusters import Cluster, Group
 from linkwork.loops.couplings import explicit_couplings
 from linkwork.loops.embedding import Embedding, plain_body
 from linkwork.loops.independent import SingularChoice, choose_independent
 from linkwork.loops.kinematics import BodyMotion
+from linkwork.loops.minimal_equations import minimal_overdetermined_rows
 from linkwork.loops.mobility import (
     Rank,
     count_above,
-    explored,
     find_rank,
+    find_used_rows,
     finite_mobility,
-    independent_everywhere,
-    missed_in_motion,
     most_independent,
+    most_independent_everywhere,
+    residuals_in_motion,
+    sample_closed_states,
     slack_of_rows,
-    used_equations,
 )
 from linkwork.loops.motion import ClusterPosture, cluster_posture
 from linkwork.loops.scales import LOOP_DEFORMATION
-from linkwork.loops.sufficient import sufficient_rows
 from linkwork.mechanism import Mechanism
 from linkwork.mechanism.limits import Budget, Limits
 
@@ -72,6 +72,10 @@ FAR_TOL_FACTOR = 15.0
 MAX_FAR_RESIDUAL = 0.03
 
 
+# a closed state of a cluster with several supports, its problem, the result of closing, and the Jacobian
+Candidate = tuple[ClosedState, ClosureProblem, ClosureResult, np.ndarray]
+
+
 class ClusterAnalysis:
     """Search for independent equations (row rank) and independent velocities at closed configurations."""
 
@@ -79,18 +83,17 @@ class ClusterAnalysis:
         self.model, self.rng = model, np.random.default_rng(0)
         self.limits, self._budget = limits, Budget(limits)
         self._neutral = model.tree_neutral()
-        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = model.analyses  # by all that decides it
-        self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # by its bodies
-        self._supporting: dict[
-            tuple[int, ...], dict[int, ClosedState]
-        ] = {}  # by its bodies, for clusters whose states are stored
+        self._known: dict[Any, tuple[Cluster, list[ClosedState]]] = model.analyses  # by content
+        self._closed: dict[tuple[int, ...], tuple[Cluster, list[ClosedState]]] = {}  # keyed by bodies
+        # keyed by bodies, for clusters whose states are stored
+        self._supporting: dict[tuple[int, ...], dict[int, ClosedState]] = {}
 
     def cluster(
         self, group: Group, supports: Sequence[int] = (), below: Cluster | None = None, *, keep: bool = True
     ) -> Cluster:
         """Return the cluster of a group with one support, or with several in the cluster below.
 
-        With `keep`, its closed states are stored for clusters that it supports.
+        If `keep`, its closed states are stored for the clusters that it supports.
         """
         bodies = tuple(group[0])
         constraints = tuple(group[1])
@@ -100,7 +103,7 @@ class ClusterAnalysis:
         content = None if below else cluster_content(self.model, bodies, constraints)
         known = self._known.get((keep, content)) if content else None
         if known is None:
-            analysed, states = self._analysed(
+            analysed, states = self._analyse(
                 Cluster(bodies, constraints, supports=tuple(supports), below=below)
             )
             known = analysed, states if keep else []
@@ -109,21 +112,21 @@ class ClusterAnalysis:
         like, _ = self._closed[bodies] = known
         return replace(like, bodies=bodies, constraints=constraints)
 
-    def _analysed(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
+    def _analyse(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
         """Return the cluster with its equations and independent velocities, and the states analysed."""
-        simple = self._by_substitution(cluster)
+        simple = self._analyse_explicit(cluster)
         if simple:
             return simple
         self._check_size(cluster, "links", len(cluster.bodies), 1)
         self._check_size(cluster, "loops and couplings", len(cluster.constraints), MAX_LOOPS_PER_LINK)
-        return self._on_supports(cluster) if cluster.below else self._on_one_body(cluster)
+        return self._analyse_with_supports(cluster) if cluster.below else self._analyse_alone(cluster)
 
     def _check_size(self, cluster: Cluster, items: str, count: int, each: int) -> None:
         """Raise LimitError if a cluster has more items than `each` times the limit of links."""
         if self.limits and count > each * self.limits.cluster:
             times = f"{each} times " if each > 1 else ""
             raise LimitError(
-                f"{names_of(cluster)} make one cluster of {count} {items}, more than {times}the limit of "
+                f"{loop_names(cluster)} make one cluster of {count} {items}, more than {times}the limit of "
                 f"{self.limits.cluster}: {self.limits.raised('cluster')}"
             )
 
@@ -134,51 +137,51 @@ class ClusterAnalysis:
         problem = ClosureProblem(self.model, cluster.bodies, cluster.constraints, budget=self._budget)
         rng = np.random.default_rng(0)
         first = self._first_closed(cluster, problem, rng)
-        states = [first, *explored(problem, first, 3, rng)]
+        states = [first, *sample_closed_states(problem, first, 3, rng)]
         cut = RANK_TOL if first.exact else 10.0 * problem.tolerance
-        problem, _ = bent_problem(problem, [state.q for state in states])
+        problem, _ = rank_problem(problem, [state.q for state in states])
         best, J = best_conditioned(states, [problem.at(state.q)[1] for state in states], cut)
         rank = find_rank(problem, best, J)
-        if rank.rank == J.shape[1] or not rank.moves:  # they can be closed, and that is enough
+        if rank.rank == J.shape[1] or not rank.moves:  # constrained loops only need to close
             rows = most_independent(J, count_above(np.linalg.svd(J, compute_uv=False), cut))
-            missed = np.max([np.abs(problem.at(state.q)[0]) for state in states], axis=0)
-            rank = Rank(len(rows), rows, np.zeros(len(J)) if first.exact else missed, cut, True)
+            residuals = np.max([np.abs(problem.at(state.q)[0]) for state in states], axis=0)
+            rank = Rank(len(rows), rows, np.zeros(len(J)) if first.exact else residuals, cut, True)
         slack = slack_of_rows(problem, rank, rank.used)
         return replace(
             cluster, rows=tuple(rank.rows), count=len(J), slack=slack,
-            gaps=gaps_of(problem, rank) if slack else (),
-            closed=own_coordinates(self.model, cluster, first.q), overdetermined=rank.used,
+            gaps=constraint_gaps(problem, rank) if slack else (),
+            closed=cluster_coordinates(self.model, cluster, first.q), overdetermined=rank.used,
         )  # fmt: skip
 
-    def _on_one_body(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
-        """Return the analysis of a cluster with one support, by the first assembly mode found."""
+    def _analyse_alone(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
+        """Return the analysis of a cluster with one support, in the first assembly mode found."""
         model = self.model
         rng = np.random.default_rng(0)
         problem = ClosureProblem(model, cluster.bodies, cluster.constraints, budget=self._budget)
         first = self._first_closed(cluster, problem, rng)
         linear = all(c.linear for c in cluster.constraints)  # then all states are equivalent
-        states = [first, *(() if linear else explored(problem, first, TRIAL_STATES, rng))]
-        problem, held = bent_problem(problem, [state.q for state in states])
+        states = [first, *(() if linear else sample_closed_states(problem, first, TRIAL_STATES, rng))]
+        problem, held = rank_problem(problem, [state.q for state in states])
         Js = [problem.at(state.q)[1] for state in states]
         best, J = best_conditioned(states, Js, RANK_TOL if first.exact else 10.0 * problem.tolerance)
         rank = find_rank(problem, best, J)
         if linear and rank.rank == J.shape[1]:
             raise ModelError(
-                f"{names_of(cluster)} leave the links {links_of(model, cluster)} no degree of freedom: use "
-                "fixed joints instead"
+                f"{loop_names(cluster)} leave the links {link_names(model, cluster)} no degree of freedom: "
+                "use fixed joints instead"
             )
         if not rank.moves:
-            raise why_stuck(model, cluster, problem, first.q, rank)
+            raise no_motion_error(model, cluster, problem, first.q, rank)
         if first.exact:
             full_rank = [
                 J for J in Js if count_above(np.linalg.svd(J, compute_uv=False), rank.cut) == rank.rank
             ]
-            rank = rank._replace(rows=independent_everywhere(full_rank or [J], rank.rows))
+            rank = rank._replace(rows=most_independent_everywhere(full_rank or [J], rank.rows))
         used = rank.used
         slack = slack_of_rows(problem, rank, used)
         if slack and not used:
             best, *states = (
-                ClosureResult(kept_closed(problem, x.q, rank.rows, np.inf)[0], x.left, exact=False)
+                ClosureResult(close_rows(problem, x.q, rank.rows, np.inf)[0], x.residual, exact=False)
                 for x in (best, *states)
             )
         ranks = [count_above(np.linalg.svd(J, compute_uv=False), rank.cut) for J in Js]
@@ -186,24 +189,24 @@ class ClusterAnalysis:
         places = [(state.q, None) for state in regular]
         variant = replace(cluster, overdetermined=used)
         try:
-            choice = choose_independent(model, variant, rank.rows, places, names_of(cluster), held)
+            choice = choose_independent(model, variant, rank.rows, places, loop_names(cluster), held)
         except SingularChoice as error:
             free, mobility = finite_mobility(problem, first.q)
-            raise singular_everywhere(model, cluster, free, mobility) if mobility < free else error from None
-        made = replace(
+            raise (singularity_error(model, cluster, free, mobility) if mobility < free else error) from None
+        result = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(rank.rows), count=len(J), slack=slack,
-            gaps=gaps_of(problem, rank) if slack else (), closed=own_coordinates(model, cluster, states[0].q),
-            overdetermined=used,
+            gaps=constraint_gaps(problem, rank) if slack else (),
+            closed=cluster_coordinates(model, cluster, states[0].q), overdetermined=used,
         )  # fmt: skip
         if used:
-            made = replace(made, overdetermined=sufficient_rows(model, made, states[0].q))
+            result = replace(result, overdetermined=minimal_overdetermined_rows(model, result, states[0].q))
         good = [regular[n].q for n in choice.good if n] or [choice.reached]
-        return made, [ClosedState(q, None) for q in good]
+        return result, [ClosedState(q, None) for q in good]
 
     def _first_closed(
         self, cluster: Cluster, problem: ClosureProblem, rng: np.random.Generator
     ) -> ClosureResult:
-        """Return a closed configuration from the given, the neutral, then random starts.
+        """Return a closed configuration, from the given, the neutral, then random initial guesses.
 
         Configurations within the joint limits are preferred.
         """
@@ -211,57 +214,35 @@ class ClusterAnalysis:
         tried: list[np.ndarray] = []
         distances: list[float] = []
         outside: ClosureResult | None = None
-        ready = [*initial, self._neutral]
-        for n, q in enumerate((*ready, *starts(problem, ready[0], MAX_ATTEMPTS, rng))):
-            if outside and n >= len(ready) + 5:
+        preferred = [*initial, self._neutral]
+        for n, q in enumerate((*preferred, *initial_guesses(problem, preferred[0], MAX_ATTEMPTS, rng))):
+            if outside and n >= len(preferred) + 5:
                 break
             try:
-                result = close_problem(problem, q, thorough=n < len(ready))
+                result = close_problem(problem, q, thorough=n < len(preferred))
                 tried.append(result.q)
-                if result.is_closed and len(problem.limits_missed(result.q)[0]):
+                if result.is_closed and len(problem.limit_violations(result.q)[0]):
                     outside = outside or result
-                    result = within_limits(problem, result.q) or result._replace(left=np.inf)
+                    result = close_within_limits(problem, result.q) or result._replace(residual=np.inf)
             except LimitError as limit_error:
                 if outside:
                     return outside
                 raise LimitError(
-                    f"{names_of(cluster)}: {open_by(problem, tried or [q])}: {limit_error}"
+                    f"{loop_names(cluster)}: {describe_gap(problem, tried or [q])}: {limit_error}"
                 ) from None
             if result.is_closed:
                 return result
-            distances.append(problem.distance(result.q))
-            if (
-                sum(one < 1.02 * min(distances) for one in distances) > 8
-            ):  # the same again and again: there is nothing better
+            distances.append(problem.error_norm(result.q))
+            if sum(one < 1.02 * min(distances) for one in distances) > 8:  # converged to the same minimum
                 break
         if outside:
             return outside
-        raise cannot_close(cluster, problem, tried)
+        raise cannot_close_error(cluster, problem, tried)
 
-    def _on_supports(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
+    def _analyse_with_supports(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]]:
         """Return the analysis of a cluster with several supports, which its joints must be able to follow."""
-        rng = np.random.default_rng(0)
-        candidates: list[tuple[ClosedState, ClosureProblem, ClosureResult, np.ndarray]] = []
-        tried: list[tuple[ClosureProblem, ClosureResult]] = []
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                state, problem, closed = self._closed_state(
-                    cluster, attempt, rng, candidates[0][0].q if candidates else None
-                )
-            except LimitError as limit_error:
-                near = open_by(tried[-1][0], [tried[-1][1].q]) if tried and not candidates else "not closed"
-                raise LimitError(f"{names_of(cluster)}: {near}: {limit_error}") from None
-            tried.append((problem, closed))
-            if closed.is_closed:
-                candidates.append((state, problem, closed, problem.at(state.q)[1]))
-            if candidates and attempt >= (
-                3 if closed.is_closed else 7
-            ):  # not all states below are within its reach
-                break
-        if not candidates:
-            problem, closed = min(tried, key=lambda one: one[1].left)
-            raise cannot_close(cluster, problem, [closed.q])
-        bends = any(bent_problem(problem, [state.q])[1] == BEND_WEIGHT for state, problem, *_ in candidates)
+        candidates = self._closed_candidates(cluster)
+        bends = any(rank_problem(problem, [state.q])[1] == BEND_WEIGHT for state, problem, *_ in candidates)
         if bends:
             free = [problem.bending() for _, problem, _, _ in candidates]
             candidates = [
@@ -269,8 +250,7 @@ class ClusterAnalysis:
                 for new, (state, _, closed, _) in zip(free, candidates)
             ]
         exact = all(closed.exact for _, _, closed, _ in candidates)
-        tolerance = candidates[0][1].tolerance
-        cut = RANK_TOL if exact else 10.0 * tolerance
+        cut = RANK_TOL if exact else 10.0 * candidates[0][1].tolerance
         best, J = best_conditioned(candidates, [J for *_, J in candidates], cut)
         rank = count_above(np.linalg.svd(J, compute_uv=False), cut)
         rows = most_independent(J, rank)
@@ -278,50 +258,76 @@ class ClusterAnalysis:
         regular = [best, *(one for one, r in zip(candidates, ranks) if r == rank)]
         postures = [(state.q, state.below.posture if state.below else None) for state, *_ in regular]
         held = BEND_WEIGHT if bends else LOOP_DEFORMATION
-        missed = np.max([np.abs(problem.at(state.q)[0]) for state, problem, _, _ in candidates], axis=0)
-        ranked = Rank(rank, rows, np.zeros(len(J)) if exact else missed, cut, True)
-        used = used_equations(best[1], rows, exact=exact, cluster=cluster)
+        residuals = np.max([np.abs(problem.at(state.q)[0]) for state, problem, _, _ in candidates], axis=0)
+        ranked = Rank(rank, rows, np.zeros(len(J)) if exact else residuals, cut, True)
+        used = find_used_rows(best[1], rows, exact=exact, cluster=cluster)
         slack = slack_of_rows(best[1], ranked, used)
         variant = replace(cluster, overdetermined=used)
-        choice = choose_independent(self.model, variant, rows, postures, names_of(cluster), held)
-        made = replace(
+        choice = choose_independent(self.model, variant, rows, postures, loop_names(cluster), held)
+        result = replace(
             cluster, independent=tuple(choice.independent), rows=tuple(rows), count=len(J), slack=slack,
-            gaps=gaps_of(best[1], ranked) if slack else (),
-            closed=own_coordinates(self.model, cluster, candidates[0][0].q),
+            gaps=constraint_gaps(best[1], ranked) if slack else (),
+            closed=cluster_coordinates(self.model, cluster, candidates[0][0].q),
             overdetermined=used,
         )  # fmt: skip
         good = [regular[n] for n in choice.good if n]
         states = [
-            ClosedState(kept_closed(problem, state.q, rows, np.inf)[0], state.below)
+            ClosedState(close_rows(problem, state.q, rows, np.inf)[0], state.below)
             if slack and not used
             else state
             for state, problem, _, _ in good
         ] or [ClosedState(choice.reached, regular[-1][0].below)]
         best[1].exact = exact
-        for state in states:  # supports may move it into violations
-            if not embedding_holds(self._embedding(made, state), best[1]):
-                raise stuck(self.model, cluster)
-        if slack and not self._follows(made, states[0].q):
-            raise stuck(self.model, cluster)
-        return made, states
+        for state in states:  # motions of the supports may violate redundant equations
+            if not satisfies_all_equations(self._embedding(result, state), best[1]):
+                raise immobile_error(self.model, cluster)
+        if slack and not self._follows_supports(result, states[0].q):
+            raise immobile_error(self.model, cluster)
+        return result, states
 
-    def _follows(self, cluster: Cluster, q: np.ndarray) -> bool:
-        """Return whether dropped equations stay within tolerances while the supports move far.
+    def _closed_candidates(self, cluster: Cluster) -> list[Candidate]:
+        """Return closed states of a cluster with several supports, each with its problem and Jacobian."""
+        rng = np.random.default_rng(0)
+        candidates: list[Candidate] = []
+        tried: list[tuple[ClosureProblem, ClosureResult]] = []
+        for attempt in range(MAX_ATTEMPTS):
+            try:
+                state, problem, closed = self._closed_state(
+                    cluster, attempt, rng, candidates[0][0].q if candidates else None
+                )
+            except LimitError as limit_error:
+                near = (
+                    describe_gap(tried[-1][0], [tried[-1][1].q]) if tried and not candidates else "not closed"
+                )
+                raise LimitError(f"{loop_names(cluster)}: {near}: {limit_error}") from None
+            tried.append((problem, closed))
+            if closed.is_closed:
+                candidates.append((state, problem, closed, problem.at(state.q)[1]))
+            # not every state of the supporting cluster is within reach
+            if candidates and attempt >= (3 if closed.is_closed else 7):
+                break
+        if not candidates:
+            problem, closed = min(tried, key=lambda one: one[1].residual)
+            raise cannot_close_error(cluster, problem, [closed.q])
+        return candidates
 
-        A single state does not tell: with few digits, an equation that ties the supports may look redundant
-        there. Residuals quadratic in an angle, as of the slider in the knee spring of Cassie's SDF, are
-        intended motion.
+    def _follows_supports(self, cluster: Cluster, q: np.ndarray) -> bool:
+        """Return whether dropped equations stay within tolerances for large motions of the supports.
+
+        A single state is not enough: with rounded dimensions, an equation that constrains the supports may
+        appear redundant there. Residuals quadratic in an angle, as of the slider in the knee spring of
+        Cassie's SDF, are intended motion.
         """
         problem = ClosureProblem(self.model, cluster.family, cluster.lineage, budget=self._budget)
-        missed = missed_in_motion(problem, q, kept_of_lineage(cluster), far=True)
+        residuals = residuals_in_motion(problem, q, independent_rows_of_lineage(cluster), far=True)
         return bool(
             np.all(
-                missed[-cluster.count :]
+                residuals[-cluster.count :]
                 < max(problem.tolerance, min(FAR_TOL_FACTOR * problem.tolerance, MAX_FAR_RESIDUAL))
             )
         )
 
-    def _by_substitution(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]] | None:
+    def _analyse_explicit(self, cluster: Cluster) -> tuple[Cluster, list[ClosedState]] | None:
         """Return the analysis of couplings solvable by substitution, such as mimic joints, or None."""
         joints = self.model.joints
         explicit = explicit_couplings(cluster.bodies, cluster.constraints, joints)
@@ -343,9 +349,9 @@ class ClusterAnalysis:
     def _closed_state(
         self, cluster: Cluster, attempt: int, rng: np.random.Generator, known: np.ndarray | None
     ) -> tuple[ClosedState, ClosureProblem, ClosureResult]:
-        """Return a candidate from a known state, neutral coordinates, then random ones.
+        """Return a closed state from a known state, neutral coordinates, then random ones.
 
-        The cluster below keeps its state in the first half of the attempts.
+        The supporting cluster keeps its state in the first half of the attempts.
         """
         model = self.model
         assert cluster.below is not None
@@ -386,7 +392,7 @@ class ClusterAnalysis:
         return cluster_posture(self.model, cluster.bodies, state.q, below, cluster.supports)
 
     def _embedding(self, cluster: Cluster, state: ClosedState) -> Embedding[BodyMotion]:
-        """Return the embedding of a cluster in a closed state, for given independent velocities."""
+        """Return the embedding of a cluster in a closed state, with random independent velocities."""
         if cluster.below and not state.below:
             state = ClosedState(state.q, self._embedding(cluster.below, state))
         m = len(cluster.independent)

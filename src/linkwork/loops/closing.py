@@ -1,9 +1,8 @@
-"""Loop closure over numbers: damped least squares in units of the loop lengths.
+"""Numerical loop closure by nonlinear least squares, in units of the loop lengths.
 
-Files are mostly drawn near a closed posture. Thus the cluster is closed from where it is by Gauss-Newton
-steps of least norm, then by Levenberg-Marquardt steps, then one loop after the other, then by continuation:
-the error of the first posture is reduced step by step. Random starts come last, first near the zero of the
-file.
+Robot files usually describe a nearly closed configuration. From there, `close_problem` tries minimum-norm
+Gauss-Newton steps, Levenberg-Marquardt steps, closing one loop after the other, and a homotopy that reduces
+the initial error gradually. `initial_guesses` are random, first near the given configuration.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ CLOSURE_TOL = 1e-11  # relative to the size of the loop, or in rad
 RANK_TOL = 1e-7  # of singular values, relative to the largest
 MAX_STEPS = 80
 GAUSS_NEWTON_STEPS = 20
-MAX_STALLED_STEPS = 5  # Gauss-Newton steps that gain little, after which they end
-# a configuration whose errors are below so many tolerances is nearly closed, and one at a greater way from it
-# [rad, or sizes of the loop] is another: exact steps along directions that only rounding errors hold lead
-# there
+MAX_STALLED_STEPS = 5  # Gauss-Newton steps without much progress, after which the iteration ends
+# A configuration is nearly closed if its errors are below this multiple of the tolerance. A closed one
+# farther away than MAX_DISPLACEMENT [rad, or sizes of the loop] belongs to another branch: exact steps follow
+# directions that only rounding errors constrain.
 NEARLY_CLOSED_FACTOR = 100.0
 MAX_DISPLACEMENT = 0.1
 
 
 class ClosureResult(NamedTuple):
-    """A configuration q, (nq,), its largest unit-free error, and whether all equations hold exactly."""
+    """Result of a closure: q, (nq,), its largest unit-free error, and whether all equations hold exactly."""
 
     q: np.ndarray
-    left: float
+    residual: float
     exact: bool = True
 
     @property
     def is_closed(self) -> bool:
-        return self.left < CLOSURE_TOL
+        return self.residual < CLOSURE_TOL
 
 
 def gauss_newton(
@@ -57,11 +56,11 @@ def gauss_newton(
     best = q
     least = math.inf
     size = math.inf
-    last = 0  # the last step that gained much
+    last = 0  # the last step with much progress
     for n in range(steps):
         e, J = problem.at(q)
         before = size
-        size = problem.left(e[rows])
+        size = problem.max_error(e[rows])
         last = n if size < 0.5 * least else last
         if size < least:
             best = q
@@ -77,20 +76,20 @@ def gauss_newton(
         largest = float(np.abs(step).max(initial=0.0))
         if largest < 1e-15:
             break
-        q = problem.moved(q, step * min(1.0, 0.5 / largest))
+        q = problem.retract(q, step * min(1.0, 0.5 / largest))
     return ClosureResult(best, least)
 
 
 def _least_norm(J: np.ndarray, e: np.ndarray, rcond: float) -> np.ndarray:
     """Return the minimum-norm least-squares solution of J x = e."""
-    if J.shape[1] > 60 and rcond < 1e-6:  # as good, in a fraction of the time
+    if J.shape[1] > 60 and rcond < 1e-6:  # as accurate in a fraction of the time
         A = J.T @ J
         A[np.diag_indices(len(A))] += 1e-12 * float(np.trace(A)) / len(A) + 1e-300
         return np.linalg.solve(A, J.T @ e)
     return np.linalg.lstsq(J, e, rcond=rcond)[0]
 
 
-def truncated(J: np.ndarray, rank: int) -> np.ndarray:
+def truncated_inverse(J: np.ndarray, rank: int) -> np.ndarray:
     """Return the pseudo-inverse of a matrix from its `rank` largest singular values."""
     u, s, vt = np.linalg.svd(J, full_matrices=False)
     inverse: np.ndarray = vt[:rank].T @ (u[:, :rank] / np.maximum(s[:rank], 1e-9 * s[0])).T
@@ -107,17 +106,17 @@ def levenberg_marquardt(
     patient: bool = False,
     steps: int = MAX_STEPS,
 ) -> np.ndarray:
-    """Return the least-squares configuration of the errors minus `aim`.
+    """Return the configuration that minimizes |errors - aim|² by Levenberg-Marquardt steps.
 
-    `active`: of some constraints only. `bounded`: violated limits count as errors. `patient`: continue while
-    steps gain little.
+    `active` selects constraints. If `bounded`, violations of joint limits count as errors. If `patient`, the
+    iteration continues despite slow progress.
     """
 
     def at(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         e, J = problem.at(q, active)
         e = e if aim is None else e - aim
         if bounded:
-            off, rows = problem.limits_missed(q, inset=0.01)
+            off, rows = problem.limit_violations(q, inset=0.01)
             e = np.concatenate([e, off])
             J = np.concatenate([J, rows])
         return e, J
@@ -138,7 +137,7 @@ def levenberg_marquardt(
         step *= min(1.0, 1.0 / (largest + 1e-300))
         if largest < 1e-13:
             break
-        candidate = problem.moved(q, step)
+        candidate = problem.retract(q, step)
         e1, J1 = at(candidate)
         f1 = float(e1 @ e1)
         expected = -float(step @ (2.0 * g + J.T @ (J @ step)))
@@ -152,7 +151,7 @@ def levenberg_marquardt(
             growth = 2.0
             marks.append(f)
             if not patient and len(marks) > 12 and marks[-1] > 0.8 * marks[-12] and f > 1e-12:
-                break  # a valley without a zero
+                break  # slow progress: a local minimum without a zero
         else:
             damping = damping * growth
             growth = 2.0 * growth
@@ -161,55 +160,58 @@ def levenberg_marquardt(
     return q
 
 
-def finished(problem: ClosureProblem, q: np.ndarray, *, exact: bool = True) -> ClosureResult:
+def polish(problem: ClosureProblem, q: np.ndarray, *, exact: bool = True) -> ClosureResult:
     """Return the closed configuration near q, or the least-squares one if only that is within tolerance.
 
-    Unless `exact`, exact closure is known to be out of reach.
+    Without `exact`, skip the search for an exactly closed configuration.
     """
     result = gauss_newton(problem, q, steps=12) if exact else ClosureResult(q, math.inf)
     if result.is_closed:
         return result
-    few = least_squares(
-        problem, q, 10.0 * problem.tolerance
-    )  # what cannot be told from nothing does not count
-    return few if few.is_closed else min(result, few, key=lambda one: one.left)
+    # singular values below the tolerance are indistinguishable from zero
+    truncated = least_squares(problem, q, 10.0 * problem.tolerance)
+    return truncated if truncated.is_closed else min(result, truncated, key=lambda one: one.residual)
 
 
 def least_squares(
     problem: ClosureProblem, q: np.ndarray, cut: float, rank: int | None = None, allowed: float | None = None
 ) -> ClosureResult:
-    """Return the least-squares configuration near q, by directions with singular values above `cut`.
+    """Return the least-squares configuration near q, using singular values above `cut`.
 
-    With a `rank`, by that many directions. It counts as closed if errors are within the tolerance or
-    `allowed`.
+    If `rank` is given, use that many singular values. The result counts as closed if its errors are within
+    `allowed`, by default the tolerance of the problem.
     """
-    left = math.inf
+    residual = math.inf
     largest = math.inf
     for _ in range(12):
         e, J = problem.at(q)
-        left = problem.left(e)
-        if not math.isfinite(left):
+        residual = problem.max_error(e)
+        if not math.isfinite(residual):
             break
-        step = -(_least_norm(J, e, cut) if rank is None else truncated(J, rank) @ e)
+        step = -(_least_norm(J, e, cut) if rank is None else truncated_inverse(J, rank) @ e)
         largest = float(np.abs(step).max(initial=0.0))
-        if not largest > 1e-3 * left:
+        if not largest > 1e-3 * residual:
             break
-        q = problem.moved(q, step * min(1.0, 0.5 / largest))
-    within = left < (problem.tolerance if allowed is None else allowed)
-    return ClosureResult(q, 0.0, exact=False) if within and largest <= 1e-3 * left else ClosureResult(q, left)
+        q = problem.retract(q, step * min(1.0, 0.5 / largest))
+    within = residual < (problem.tolerance if allowed is None else allowed)
+    return (
+        ClosureResult(q, 0.0, exact=False)
+        if within and largest <= 1e-3 * residual
+        else ClosureResult(q, residual)
+    )
 
 
-def _preferably_near(problem: ClosureProblem, q: np.ndarray, result: ClosureResult) -> ClosureResult:
-    """Return a closed configuration found from q, or the least-squares one if only that is near q.
+def _prefer_nearby(problem: ClosureProblem, q: np.ndarray, result: ClosureResult) -> ClosureResult:
+    """Return the closed `result` found from q, or the least-squares configuration if only that is near q.
 
-    Rounded numbers may leave no exactly closed configuration on the branch that was drawn.
+    With rounded dimensions, there may be no exactly closed configuration on the branch of the file.
     """
     if (
-        problem.way(q, result.q) > MAX_DISPLACEMENT
-        and problem.left(problem.at(q)[0]) < NEARLY_CLOSED_FACTOR * problem.tolerance
+        problem.max_difference(q, result.q) > MAX_DISPLACEMENT
+        and problem.max_error(problem.at(q)[0]) < NEARLY_CLOSED_FACTOR * problem.tolerance
     ):
         near = least_squares(problem, q, 10.0 * problem.tolerance)
-        if near.is_closed and problem.way(q, near.q) < MAX_DISPLACEMENT:
+        if near.is_closed and problem.max_difference(q, near.q) < MAX_DISPLACEMENT:
             return near
     return result
 
@@ -218,42 +220,42 @@ def close_problem(problem: ClosureProblem, q: np.ndarray, *, thorough: bool = Tr
     """Return the closed configuration near q, or the best one found."""
     first = gauss_newton(problem, q)
     if first.is_closed:
-        return _preferably_near(problem, q, first)
-    if not math.isfinite(first.left):
+        return _prefer_nearby(problem, q, first)
+    if not math.isfinite(first.residual):
         return first
-    tried = [first]
+    attempts = [first]
 
-    def goes(from_: np.ndarray) -> ClosureResult | None:
-        result = finished(problem, from_)
-        tried.append(_preferably_near(problem, q, result) if result.is_closed else result)
-        return tried[-1] if tried[-1].is_closed else None
+    def try_from(guess: np.ndarray) -> ClosureResult | None:
+        result = polish(problem, guess)
+        attempts.append(_prefer_nearby(problem, q, result) if result.is_closed else result)
+        return attempts[-1] if attempts[-1].is_closed else None
 
-    result = goes(levenberg_marquardt(problem, q))
+    result = try_from(levenberg_marquardt(problem, q))
     if result is None and thorough:
-        result = goes(_one_after_the_other(problem, q)) if len(problem.constraints) > 1 else None
-        result = result or goes(_continued(problem, q))
-    return result or min(tried, key=lambda one: one.left)
+        result = try_from(_close_sequentially(problem, q)) if len(problem.constraints) > 1 else None
+        result = result or try_from(_close_by_homotopy(problem, q))
+    return result or min(attempts, key=lambda one: one.residual)
 
 
-def _one_after_the_other(problem: ClosureProblem, q: np.ndarray) -> np.ndarray:
+def _close_sequentially(problem: ClosureProblem, q: np.ndarray) -> np.ndarray:
     """Return the configuration with loops closed one by one, keeping earlier ones closed."""
     for n in range(len(problem.constraints)):
         q = levenberg_marquardt(problem, q, active=range(n + 1), steps=30)
     return q
 
 
-def _continued(problem: ClosureProblem, q: np.ndarray) -> np.ndarray:
-    """Return the configuration at the end of a homotopy from q that reduces its errors to zero."""
+def _close_by_homotopy(problem: ClosureProblem, q: np.ndarray) -> np.ndarray:
+    """Return the end of a homotopy from q that reduces the initial errors to zero."""
     start, _ = problem.at(q)
-    done = 0.0
+    progress = 0.0
     stride = 0.25
-    while done < 1.0 and stride > 1.0 / 64.0:
-        to = min(1.0, done + stride)
-        aim = (1.0 - to) * start
+    while progress < 1.0 and stride > 1.0 / 64.0:
+        target = min(1.0, progress + stride)
+        aim = (1.0 - target) * start
         result = levenberg_marquardt(problem, q, aim=aim, steps=15)
         if np.abs(problem.at(result)[0] - aim).max(initial=0.0) < 1e-3:
             q = result
-            done = to
+            progress = target
             stride = 1.5 * stride
         else:
             stride *= 0.5
@@ -275,9 +277,10 @@ def close(
 ) -> tuple[np.ndarray, float]:
     """Return a closed configuration near q and its unit-free residual, below `CLOSURE_TOL` if closed.
 
-    If the cluster has several supports, the cluster below, whose posture is given, stays. Work is counted in
-    a `budget`. If redundant equations cannot hold exactly, those in `rows` do, and the others have `slack` [m
-    or rad]; without `rows`, all have, and are closed by least squares.
+    If the cluster has several supports, `below` is the fixed posture of the cluster that contains them. Work
+    is counted in `budget`. Where redundant equations cannot all hold exactly, those in `rows` hold, and the
+    others have a tolerance `slack` [m or rad]. Without `rows`, all have slack and are solved by least
+    squares.
     """
     q = np.array(q, dtype=float)
     explicit = explicit_couplings(bodies, constraints, model.joints)
@@ -288,48 +291,50 @@ def close(
     if any(slack):
         allowed = np.array(slack) / problem.units
         return (
-            _squares_closed(problem, q, allowed)
+            _close_by_least_squares(problem, q, allowed)
             if rows is None
-            else kept_closed(problem, q, list(rows), allowed)
+            else close_rows(problem, q, list(rows), allowed)
         )
     result = close_problem(problem, q, thorough=thorough)
-    return result.q, result.left
+    return result.q, result.residual
 
 
-def kept_closed(
+def close_rows(
     problem: ClosureProblem, q: np.ndarray, rows: list[int], slack: Any
 ) -> tuple[np.ndarray, float]:
-    """Return the configuration near q where `rows` hold, and the excess of the others over their slack."""
+    """Return a configuration near q where `rows` hold, and the excess of other errors over their slack."""
     result = gauss_newton(problem, q, rows)
-    missed = (
-        problem.left(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
+    excess = (
+        problem.max_error(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
         if result.is_closed
         else math.inf
     )
-    if missed >= CLOSURE_TOL:
+    if excess >= CLOSURE_TOL:
         near = close_problem(problem, q)
         result = gauss_newton(problem, near.q, rows)
-        missed = problem.left(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
-    return result.q, max(result.left, missed)
+        excess = problem.max_error(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
+    return result.q, max(result.residual, excess)
 
 
-def _squares_closed(problem: ClosureProblem, q: np.ndarray, slack: np.ndarray) -> tuple[np.ndarray, float]:
+def _close_by_least_squares(
+    problem: ClosureProblem, q: np.ndarray, slack: np.ndarray
+) -> tuple[np.ndarray, float]:
     """Return the least-squares configuration near q, and the excess of errors over their slack."""
     result = least_squares(problem, q, 10.0 * problem.tolerance)
     if not result.is_closed:
         result = close_problem(problem, q)
-    missed = problem.left(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
-    return result.q, max(result.left, missed)
+    excess = problem.max_error(np.maximum(np.abs(problem.at(result.q)[0]) - slack, 0.0))
+    return result.q, max(result.residual, excess)
 
 
-def starts(
+def initial_guesses(
     problem: ClosureProblem, q: np.ndarray, count: int, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Yield initial guesses: random ones near q at growing distance, within limits, then anywhere."""
+    """Yield random initial guesses: first near q with growing spread, then in the whole range."""
     near = count // 2
     for n in range(near):
         spread = 0.2 * (1.0 + n)
-        yield problem.moved(q, np.clip(spread, 0.0, 2.0) * rng.normal(size=problem.posture.size))
+        yield problem.retract(q, np.clip(spread, 0.0, 2.0) * rng.normal(size=problem.posture.size))
     for n in range(near, count):
         guess = q.copy()
         for joint in problem.joints:
@@ -343,11 +348,11 @@ def starts(
         yield guess
 
 
-def within_limits(problem: ClosureProblem, q: np.ndarray) -> ClosureResult | None:
+def close_within_limits(problem: ClosureProblem, q: np.ndarray) -> ClosureResult | None:
     """Return a closed configuration near q within all joint limits, or None."""
     for _ in range(3):
-        result = finished(problem, levenberg_marquardt(problem, q, bounded=True, steps=40))
-        if result.is_closed and not len(problem.limits_missed(result.q)[0]):
+        result = polish(problem, levenberg_marquardt(problem, q, bounded=True, steps=40))
+        if result.is_closed and not len(problem.limit_violations(result.q)[0]):
             return result
         q = result.q
     return None

@@ -16,17 +16,17 @@ from linkwork.loops.scales import LOOP_DEFORMATION
 from linkwork.mechanism import GROUND, LoopConstraint, Mechanism
 from linkwork.mechanism.limits import Budget
 
-# of the loop's length, and in rad: what redundant equations may miss by, since files have few digits
+# accepted residual of redundant equations [lengths of the loop, or rad], since files have few digits
 DEFAULT_TOLERANCE = 1e-4
 MAX_CACHED_STATES = 40  # configurations whose errors are cached
-UNBOUNDED_LIMIT = 1e3  # larger joint limits [rad or m] count as none: files write 1e16
+UNBOUNDED_LIMIT = 1e3  # larger joint limits [rad or m] count as none: some files have 1e16
 
 
 class ClosureProblem:
     """Closure of a cluster's loops: lengths in units of their loop, angles in rad.
 
-    If it has several supports, the cluster below, whose posture is given, stays. Work is counted in a
-    `budget`.
+    If the cluster has several supports, `below` is the fixed posture of the cluster that contains them. Work
+    is counted in `budget`.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class ClosureProblem:
         self.posture = NumericPosture(model, bodies, below, supports)
         self.joints = [model.joints[k] for k in bodies]
         self._places = [(j.kind, j.q_slice, self.posture.own[k]) for k, j in zip(bodies, self.joints)]
-        self.bends = False  # whether modes must follow, since joints alone do not close the loops
-        self.exact = True  # whether all equations can hold; otherwise redundant ones miss a little
+        self.bends = False  # whether elastic modes must deform to close the loops
+        self.exact = True  # whether all equations can hold exactly
         self._known: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}  # errors at the last configurations
         self.tolerance = DEFAULT_TOLERANCE if model.tolerance is None else model.tolerance
         counts = [c.count(model.joints) for c in constraints]
@@ -75,7 +75,7 @@ class ClosureProblem:
         self.rounding = 4e-15 * far / min(self.sizes, default=1.0)
 
     def _own_units(self, constraint: LoopConstraint) -> np.ndarray:
-        """Return the largest slopes of equations between joint coordinates, which have units of their own."""
+        """Return the largest slopes of the rows of a coupling, which have units of their own."""
         rng = np.random.default_rng(0)
         units: Any = 0.0
         for attempt in range(1 if constraint.linear else 3):
@@ -116,8 +116,8 @@ class ClosureProblem:
                 e[row_indices], J[row_indices] = constraint.closing_error(self.posture)
         return e / self.units, J * (self.columns / self.units[:, None])
 
-    def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Return q after a unit-free step."""
+    def retract(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Return q integrated over a unit-free step."""
         q = q.copy()
         step = step * self.columns
         for kind, q_slice, columns in self._places:
@@ -129,14 +129,14 @@ class ClosureProblem:
         steps = [joint.kind.difference(q[joint.q_slice], target[joint.q_slice]) for joint in self.joints]
         return np.concatenate([np.zeros(0), *steps]).astype(float) / self.columns
 
-    def way(self, q: np.ndarray, target: np.ndarray) -> float:
-        """Return the largest entry of `difference`."""
+    def max_difference(self, q: np.ndarray, target: np.ndarray) -> float:
+        """Return the largest magnitude in `difference`."""
         return float(np.abs(self.difference(q, target)).max(initial=0.0))
 
-    def limits_missed(self, q: np.ndarray, inset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return violations of limits and their rows of the identity, unit-free.
+    def limit_violations(self, q: np.ndarray, inset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return the violations of joint limits and their Jacobian, unit-free.
 
-        Limits are narrowed by a part `inset` of their range.
+        Limits are narrowed by the fraction `inset` of their range.
         """
         off = np.zeros(self.posture.size)
         for k, joint in zip(self.bodies, self.joints):
@@ -179,7 +179,7 @@ class ClosureProblem:
         return 1e-6 if self.exact else 30.0 * self.tolerance
 
     def bending(self) -> ClosureProblem:
-        """Return the problem with modal coordinates in their usual size, as if bodies bent freely."""
+        """Return the problem with modal coordinates at full weight, as if bodies bent freely."""
         problem = copy(self)
         problem._known = {}
         problem.bends = True
@@ -192,13 +192,13 @@ class ClosureProblem:
         problem._budget = None
         return problem
 
-    def distance(self, q: np.ndarray) -> float:
-        """Return the root of the sum of squared unit-free errors at q."""
+    def error_norm(self, q: np.ndarray) -> float:
+        """Return the Euclidean norm of the unit-free errors at q."""
         norm = float(np.linalg.norm(self.errors(q)[0]))
         return norm if math.isfinite(norm) else math.inf
 
-    def left(self, e: np.ndarray) -> float:
-        """Return the largest error beyond rounding."""
+    def max_error(self, e: np.ndarray) -> float:
+        """Return the largest magnitude of some errors beyond rounding."""
         largest = float(np.abs(e).max(initial=0.0))
         return max(0.0, largest - self.rounding) if math.isfinite(largest) else math.inf
 

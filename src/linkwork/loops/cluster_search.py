@@ -1,10 +1,10 @@
-"""The clusters of a model: groups of loops that are analysed together."""
+"""Partition of a model into clusters: groups of loops that are analysed together."""
 
 from __future__ import annotations
 
 from linkwork.errors import LimitError, ModelError
 from linkwork.loops.analysis import ClusterAnalysis
-from linkwork.loops.closing_notes import (
+from linkwork.loops.closure_messages import (
     CannotClose,
 )
 from linkwork.loops.clusters import Cluster, Group, find_clusters, find_families, group_of, supports_of
@@ -16,27 +16,29 @@ from linkwork.mechanism.names import join_names
 def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
     """Return the clusters of a model, parents before children.
 
-    Raise LimitError if the analysis exceeds `limits`. Clusters known in `model.analyses`, from models that
-    this one is a variant of, are not analysed again. A group with several supporting bodies is a cluster of
-    its own if its joints can follow any motion of these; if its constraints reduce their degrees of freedom,
-    both groups become one.
+    Raise LimitError if the analysis exceeds `limits`. Clusters in `model.analyses`, from variants of this
+    model, are not analysed again. A group with several supporting bodies is a separate cluster if its joints
+    can follow any motion of these. If its constraints reduce their degrees of freedom, both groups
+    are merged.
     """
     groups = find_clusters(model.joints, model.embedded)
     analysis = ClusterAnalysis(model, limits)
     clusters: list[Cluster] = []
     supports, below = _supports_of_groups(model, groups)
-    supporting = set(below)
+    supporting_groups = set(below)
     while len(clusters) < len(groups):
         n = len(clusters)
-        on = below[n]
+        parent = below[n]
         try:
-            hanging = () if on is None else (supports[n], clusters[on])
-            clusters.append(analysis.cluster(groups[n], *hanging, keep=n in supporting))
-        except (
-            ModelError
-        ) as error:  # perhaps not in one cluster with what it hangs on, or with what hangs on it
-            others = [i for i in range(n + 1, len(groups)) if below[i] == n] if on is None else [on]
-            if not others or isinstance(error, LimitError) or (on is None and isinstance(error, CannotClose)):
+            support_args = () if parent is None else (supports[n], clusters[parent])
+            clusters.append(analysis.cluster(groups[n], *support_args, keep=n in supporting_groups))
+        except ModelError as error:  # perhaps solvable in one cluster with its support or with a dependent
+            others = [i for i in range(n + 1, len(groups)) if below[i] == n] if parent is None else [parent]
+            if (
+                not others
+                or isinstance(error, LimitError)
+                or (parent is None and isinstance(error, CannotClose))
+            ):
                 raise
             one, two = sorted([n, others[0]])
             (bodies, constraints), (more, further) = groups[one], groups.pop(two)
@@ -46,7 +48,7 @@ def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster
             )
             del clusters[one:]
             supports, below = _supports_of_groups(model, groups)
-            supporting = set(below)
+            supporting_groups = set(below)
     if clusters and not any(cluster.independent for cluster in clusters):
         names = join_names([repr(c.name) for c in model.embedded])
         links = join_names([repr(body.name) for body in model.bodies])
@@ -59,15 +61,15 @@ def clusters_of(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster
 
 
 def constrained_clusters(model: Mechanism, limits: Limits | None = None) -> tuple[Cluster, ...]:
-    """Return the clusters of a model whose loops will be constrained.
+    """Return the clusters of a model with constrained loops.
 
-    They have no independent velocities where none can be chosen.
+    They have no independent velocities where none can be selected.
     """
     try:
         return clusters_of(model, limits)
     except (LimitError, CannotClose):
         raise
-    except ModelError:  # they can be closed, and that is enough
+    except ModelError:  # constrained loops only need to close
         analysis = ClusterAnalysis(model, limits)
         groups = find_families(model.joints, model.embedded)
         return tuple(analysis.constrained_cluster(group) for group in groups if group[1])

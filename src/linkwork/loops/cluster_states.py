@@ -1,4 +1,4 @@
-"""Closed states of a cluster under analysis, and what they tell about its loops."""
+"""Closed states of a cluster under analysis, and properties of its loops there."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from linkwork.errors import ModelError
 from linkwork.loops.closing import (
     RANK_TOL,
 )
-from linkwork.loops.closing_notes import (
-    branches_meet,
-    misses_in_motion,
-    singular_everywhere,
-    stuck,
-)
 from linkwork.loops.closing_problem import ClosureProblem
+from linkwork.loops.closure_messages import (
+    bifurcation_error,
+    immobile_error,
+    redundancy_error,
+    singularity_error,
+)
 from linkwork.loops.clusters import Cluster
 from linkwork.loops.embedding import Embedding
 from linkwork.loops.kinematics import BodyMotion
@@ -30,10 +30,8 @@ from linkwork.loops.motion import all_equations
 from linkwork.loops.scales import LOOP_DEFORMATION
 from linkwork.mechanism import End, LoopConstraint, Mechanism
 
-BEND_WEIGHT = 1.0  # weight of modal coordinates of typical size if modes must follow the loops
-
-
-# tolerances that redundant equations miss by in motion, up to which coarse numbers are the reason
+BEND_WEIGHT = 1.0  # weight of modal coordinates of typical size if modes must deform to close the loops
+# residual of redundant equations in motion, in tolerances, up to which rounded dimensions are the reason
 COARSE_FACTOR = 30.0
 S = TypeVar("S")
 
@@ -45,11 +43,11 @@ class ClosedState(NamedTuple):
     below: Embedding[BodyMotion] | None
 
 
-def bent_problem(problem: ClosureProblem, states: Sequence[np.ndarray]) -> tuple[ClosureProblem, float]:
-    """Return the problem that decides which equations are independent, and the weight of modal coordinates.
+def rank_problem(problem: ClosureProblem, states: Sequence[np.ndarray]) -> tuple[ClosureProblem, float]:
+    """Return the problem whose Jacobian determines ranks, and its weight of modal coordinates.
 
-    If joints alone can satisfy all equations, modes hardly count. Otherwise, as at a pin that also holds a
-    rod bending out of the plane of its loop, modes must follow.
+    If joints alone can satisfy all equations, elastic modes have a small weight. Otherwise, as at a pin that
+    also restrains a rod bending out of the plane of its loop, modes have full weight.
     """
     if not problem.elastic.any():
         return problem, LOOP_DEFORMATION
@@ -62,20 +60,20 @@ def bent_problem(problem: ClosureProblem, states: Sequence[np.ndarray]) -> tuple
     return (free, BEND_WEIGHT) if every > joints else (problem, LOOP_DEFORMATION)
 
 
-def why_stuck(
+def no_motion_error(
     model: Mechanism, cluster: Cluster, problem: ClosureProblem, q: np.ndarray, rank: Rank
 ) -> ModelError:
-    """Return the error for a closed cluster without coordinates: immobile, singular, or coarse numbers."""
+    """Return the error for a closed cluster that cannot move: immobile, singular, or rounded dimensions."""
     free, mobility = finite_mobility(problem, q)
     if 0 < mobility < free:
-        return singular_everywhere(model, cluster, free, mobility)
+        return singularity_error(model, cluster, free, mobility)
     if problem.tolerance <= rank.coarse < COARSE_FACTOR * problem.tolerance:
-        return misses_in_motion(model, cluster, rank.coarse, problem.tolerance)
-    return branches_meet(model, cluster, mobility) if mobility else stuck(model, cluster)
+        return redundancy_error(model, cluster, rank.coarse, problem.tolerance)
+    return bifurcation_error(model, cluster, mobility) if mobility else immobile_error(model, cluster)
 
 
 def best_conditioned(states: Sequence[S], Js: Sequence[np.ndarray], cut: float) -> tuple[S, np.ndarray]:
-    """Return the best conditioned state of largest rank, or the first of those about as good."""
+    """Return the best conditioned state of the largest rank, and its Jacobian; prefer earlier states."""
     best = 0
     rank = -1
     most = 0.0
@@ -90,25 +88,28 @@ def best_conditioned(states: Sequence[S], Js: Sequence[np.ndarray], cut: float) 
     return states[best], Js[best]
 
 
-def gaps_of(problem: ClosureProblem, rank: Rank) -> tuple[tuple[float, float], ...]:
-    """Return the gaps of each constraint [m, rad]."""
-    missed = rank.missed * problem.units
+def constraint_gaps(problem: ClosureProblem, rank: Rank) -> tuple[tuple[float, float], ...]:
+    """Return the largest residual lengths and angles of each constraint [m, rad]."""
+    residuals = rank.residuals * problem.units
     gaps = []
     for c, rows in zip(problem.constraints, problem.rows):
         lengths = c.lengths(problem.model.joints)
         gaps.append(
-            (float(missed[rows][lengths].max(initial=0.0)), float(missed[rows][~lengths].max(initial=0.0)))
+            (
+                float(residuals[rows][lengths].max(initial=0.0)),
+                float(residuals[rows][~lengths].max(initial=0.0)),
+            )
         )
     return tuple(gaps)
 
 
-def own_coordinates(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[float, ...]:
-    """Return the coordinates of a cluster's joints."""
+def cluster_coordinates(model: Mechanism, cluster: Cluster, q: np.ndarray) -> tuple[float, ...]:
+    """Return the coordinates of the joints of a cluster."""
     return tuple(x for k in cluster.bodies for x in q[model.joints[k].q_slice].tolist())
 
 
-def kept_of_lineage(cluster: Cluster) -> list[int]:
-    """Return the independent equations of a cluster among those of its lineage."""
+def independent_rows_of_lineage(cluster: Cluster) -> list[int]:
+    """Return the independent rows of a cluster and its supporting clusters, indexed in their joint system."""
     rows = list(cluster.rows)
     one = cluster.below
     while one:
@@ -116,8 +117,8 @@ def kept_of_lineage(cluster: Cluster) -> list[int]:
     return rows
 
 
-def embedding_holds(embedding: Embedding[BodyMotion], problem: ClosureProblem) -> bool:
-    """Return whether the motion satisfies all equations, redundant ones included, up to accelerations."""
+def satisfies_all_equations(embedding: Embedding[BodyMotion], problem: ClosureProblem) -> bool:
+    """Return whether velocities and accelerations satisfy all equations, including redundant ones."""
     posture = embedding.posture
     size = embedding.posture.size
     K, k = (x.astype(float) for x in all_equations(posture, problem.constraints, embedding.speeds))
@@ -142,7 +143,7 @@ def embedding_holds(embedding: Embedding[BodyMotion], problem: ClosureProblem) -
 def cluster_content(
     model: Mechanism, bodies: tuple[int, ...], constraints: tuple[LoopConstraint, ...]
 ) -> Any:
-    """Return all data that decide the analysis of a cluster with one support, or None."""
+    """Return a hashable key of all data that determine the analysis of a cluster, or None if not hashable."""
     index = {k: n for n, k in enumerate(bodies)}
 
     def there(end: End) -> Any:
@@ -169,6 +170,6 @@ def cluster_content(
     content += [c.content(index, there) for c in constraints]
     try:
         hash(tuple(content))
-    except TypeError:  # a joint or a function of the user's own that cannot be compared
+    except TypeError:  # a custom joint or function that cannot be compared
         return None
     return tuple(content)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.loops.closing import truncated
+from linkwork.loops.closing import truncated_inverse
 from linkwork.loops.closing_problem import DEFAULT_TOLERANCE
 from linkwork.loops.numeric import NumericPosture
 from linkwork.loops.scales import length_of, row_units, velocity_units
@@ -252,7 +252,7 @@ class ClosureManifold:
         """Return the pseudo-inverse of unit-free equations, by as many directions as their rank."""
         if self.rank is None:
             return np.linalg.pinv(K, rcond=RANK_TOL)
-        return truncated(K, self.rank)
+        return truncated_inverse(K, self.rank)
 
     def conditioning(self, linearisation: Linearisation) -> float:
         """Return the smallest singular value of the dependent part, relative to the largest: 0 at a

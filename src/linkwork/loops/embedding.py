@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from linkwork.lazy import cached_property
+from linkwork.loops.cluster_equations import used_drifts, used_equations
 from linkwork.loops.clusters import Cluster
 from linkwork.loops.elimination import Elimination
-from linkwork.loops.kept import kept_drifts, kept_equations
 from linkwork.loops.kinematics import BodyMotion, Ground, JointState, Share
 from linkwork.loops.motion import ClusterPosture, Speeds, all_equations, cluster_posture, supports_motion
 from linkwork.mechanism import Mechanism
@@ -63,7 +63,7 @@ class Embedding(Generic[B]):
         dependent = cluster.dependent
         size = posture.size
         width = posture.width
-        K = kept_equations(posture, cluster)
+        K = used_equations(posture, cluster)
         G = np.zeros((size, len(independent)), dtype=object)
         Gamma = np.zeros((size, width - size), dtype=object)
         G[list(independent)] = np.eye(len(independent))
@@ -75,7 +75,7 @@ class Embedding(Generic[B]):
         self.speeds = Speeds(posture, self.v, below.speeds if below else None)
         g: Any = np.zeros(size, dtype=object)
         if not all(constraint.linear for constraint in constraints):
-            g[dependent] = elimination.solve(kept_drifts(posture, cluster, self.speeds))
+            g[dependent] = elimination.solve(used_drifts(posture, cluster, self.speeds))
         self.G = G
         self.g = g
         self.Gamma = Gamma
@@ -159,7 +159,7 @@ def joint_velocities(
             posture = cluster_posture(
                 model, cluster.bodies, q, below.posture if below else None, cluster.supports
             )
-            K = kept_equations(posture, cluster)
+            K = used_equations(posture, cluster)
             dependent = cluster.dependent
             known = K @ np.concatenate([cluster_velocity, supports_motion(posture, below)])
             cluster_velocity[dependent] = Elimination(K[:, dependent], sizes(cluster)).solve(known)

@@ -14,7 +14,7 @@ from linkwork.loops.mobility import most_independent
 from linkwork.loops.motion import ClusterPosture
 from linkwork.loops.null_space import combined, conditioning, null_space
 from linkwork.loops.scales import LOOP_DEFORMATION, scales_of
-from linkwork.loops.walker import Reached, Walk, Walker, path_score, walks_from
+from linkwork.loops.walker import Walk, Walker, WalkState, path_score, sample_walks
 from linkwork.mechanism import Mechanism
 from linkwork.mechanism.names import join_names
 
@@ -65,11 +65,11 @@ def choose_independent(
     walkers = [
         Walker(model, cluster, scales, rows, below) for _, below in (states if cluster.below else states[:1])
     ]
-    equations = [walker.kept(q) for walker, (q, _) in zip(cycle(walkers), states)]
+    equations = [walker.independent_equations(q) for walker, (q, _) in zip(cycle(walkers), states)]
 
     def walks() -> list[Walk]:
-        walked = [] if linear else walks_from(walkers[1 if cluster.below else 0], states[1][0])
-        apart = [[Reached(q, K)] for (q, _), K in zip(states[2:], equations[2:])]
+        walked = [] if linear else sample_walks(walkers[1 if cluster.below else 0], states[1][0])
+        apart = [[WalkState(q, K)] for (q, _), K in zip(states[2:], equations[2:])]
         return walked + (apart if cluster.below else [])  # with other states below
 
     independent = _chosen(model, cluster, equations[0], names)

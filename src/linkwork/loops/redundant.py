@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from linkwork.loops.cluster_equations import random_configuration
 from linkwork.loops.clusters import Cluster
-from linkwork.loops.kept import somewhere
 from linkwork.loops.motion import all_equations, cluster_posture
 from linkwork.loops.scales import length_of, scales_of, velocity_units
 from linkwork.mechanism import Mechanism
@@ -60,7 +60,7 @@ def _at_open_states(model: Mechanism, cluster: Cluster, count: int) -> np.ndarra
     columns = velocity_units(model, cluster.family, length)
     samples: list[np.ndarray] = []
     while len(samples) < MIN_SAMPLES or sum(K.shape[1] for K in samples) < 3 * count:
-        q = somewhere(model, cluster.family, length, rng)
+        q = random_configuration(model, cluster.family, length, rng)
         posture = cluster_posture(model, cluster.family, q)
         K = np.asarray(all_equations(posture, cluster.constraints)[0], dtype=float)
         samples.append(rows[:, None] * K * columns)

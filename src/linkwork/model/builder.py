@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.loops.closing_notes import closing_notes
+from linkwork.loops.closure_messages import closure_notes
 from linkwork.loops.cluster_search import clusters_of
 from linkwork.loops.clusters import Ancestors
 from linkwork.mechanism import Frame, LoopConstraint
@@ -132,7 +132,7 @@ class ModelBuilder(TreeBuilder, AttachedBuilder):
         if limits and embedded:
             set_frozen(model, "clusters", clusters_of(model, limits))
         check_dependent_joints(model)  # also raises if loops cannot be closed
-        set_frozen(model, "notes", (*model.notes, *closing_notes(model, model.clusters)))
+        set_frozen(model, "notes", (*model.notes, *closure_notes(model, model.clusters)))
         return model
 
     def _loop_constraints(

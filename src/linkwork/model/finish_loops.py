@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from linkwork.errors import ModelError
-from linkwork.loops.closing_notes import closing_notes
+from linkwork.loops.closure_messages import closure_notes
 from linkwork.loops.cluster_search import constrained_clusters
 from linkwork.loops.independent_rows import loops_with_independent_rows
 from linkwork.mechanism.limits import Limits
@@ -30,7 +30,7 @@ def constrain_all(model: Model, limits: Limits | None) -> Model:
     loops = {c.name: c for c in model.embedded}
     clusters = constrained_clusters(model, limits)
     loops |= {c.name: c for cluster in clusters for c in loops_with_independent_rows(model, cluster)}
-    notes = (*model.notes, *closing_notes(model, clusters))
+    notes = (*model.notes, *closure_notes(model, clusters))
     return replace(
         model,
         embedded=(),

@@ -9,7 +9,7 @@ import numpy as np
 from linkwork.errors import ModelError, ShapeError
 from linkwork.loops.independent import independent_at
 from linkwork.loops.motion import ClusterPosture, cluster_posture
-from linkwork.loops.rechoice import reselect
+from linkwork.loops.reselect import reselect
 from linkwork.model import states
 from linkwork.model.data import AnyModel, ModelData
 from linkwork.spatial.constants import set_frozen

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwork.errors import LimitError, ModelError
 from linkwork.loops.analysis import ClusterAnalysis
-from linkwork.loops.closing_notes import CannotClose, closing_notes
+from linkwork.loops.closure_messages import CannotClose, closure_notes
 from linkwork.loops.clusters import Ancestors, find_families
 from linkwork.loops.independent_rows import loops_with_independent_rows
 from linkwork.mechanism import GROUND, LoopConstraint
@@ -147,7 +147,7 @@ def _with_constraint(model: AnyModel, constraint: LoopConstraint, embed: bool) -
         ]
         model = replace(model, joints=tuple(joints), kernels={})
         try:
-            notes = closing_notes(model, model.clusters)  # raises if a loop cannot be closed
+            notes = closure_notes(model, model.clusters)  # raises if a loop cannot be closed
             set_frozen(model, "notes", (*model.notes, *(note for note in notes if note not in model.notes)))
             return model
         except (LimitError, CannotClose):

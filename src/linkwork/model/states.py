@@ -12,8 +12,8 @@ from linkwork.errors import ClosureError, ModelError
 from linkwork.loops.analysis import ClusterAnalysis
 from linkwork.loops.close_family import close_family
 from linkwork.loops.closing import CLOSURE_TOL, RANK_TOL, close
-from linkwork.loops.closing_notes import CannotClose
 from linkwork.loops.closing_problem import ClosureProblem
+from linkwork.loops.closure_messages import CannotClose
 from linkwork.loops.clusters import Cluster, find_families
 from linkwork.loops.continuation import ClosureManifold, Waypoint, walk
 from linkwork.loops.independent_rows import loops_with_independent_rows

@@ -10,9 +10,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from linkwork.joints import Joint
+from linkwork.loops.cluster_equations import entry_magnitudes
 from linkwork.loops.clusters import Cluster, with_constraints
 from linkwork.loops.embedding import Embedding
-from linkwork.loops.kept import entry_sizes
 from linkwork.loops.kinematics import BodyMotion, Ground, JointFrame, JointState, Share
 from linkwork.loops.motion import ClusterPosture
 from linkwork.mechanism import GROUND, Frame
@@ -309,7 +309,7 @@ def equation_sizes(model: Model, cluster: Cluster) -> np.ndarray | None:
     if all(constraint.linear for constraint in cluster.constraints):
         return None
     structure = model.nominal
-    key = entry_sizes, cluster.bodies, cluster.independent, cluster.used
+    key = entry_magnitudes, cluster.bodies, cluster.independent, cluster.used
     if key not in structure.cache:
         # the same cluster over numbers instead of symbols
         numeric = next((one for one in structure.clusters if one.bodies == cluster.bodies), None)
@@ -317,7 +317,7 @@ def equation_sizes(model: Model, cluster: Cluster) -> np.ndarray | None:
             (numeric,) = with_constraints((cluster,), structure.embedded)
         choice: dict[str, Any] = {"independent": cluster.independent, "rows": cluster.rows}
         choice["overdetermined"] = cluster.overdetermined
-        structure.cache[key] = entry_sizes(structure, replace(numeric, **choice))
+        structure.cache[key] = entry_magnitudes(structure, replace(numeric, **choice))
     sizes: np.ndarray = structure.cache[key]
     return sizes
 

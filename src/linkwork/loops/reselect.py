@@ -1,4 +1,4 @@
-"""Reselection of independent velocities for analysed clusters."""
+"""Selection of other independent velocities for clusters that are already analysed."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from linkwork.loops.null_space import conditioning
 from linkwork.loops.scales import scales_of
 from linkwork.mechanism import Mechanism
 
-CLOSURE_TOL = 1e-9  # [lengths of the loop, or rad]
+CLOSURE_TOL = 1e-9  # unit-free: relative to the size of the loop, or in rad
 
 
 def reselect(model: Mechanism, clusters: Sequence[Cluster], q: np.ndarray) -> tuple[Cluster, ...] | None:
-    """Return the clusters with the independent velocities that the joints of `model` choose.
+    """Return the clusters with the independent velocities that the user selected in the joints of `model`.
 
-    None if their number is wrong, or if they do not determine the others at the closed configuration q,
-    (nq,): a full analysis then finds the reason, or another state where they do.
+    Return None if their number is wrong, or if they do not determine the other velocities at the closed
+    configuration q, (nq,). A full analysis then finds the reason, or another state where they do.
     """
     reselected: dict[tuple[int, ...], Cluster] = {}
     postures: dict[tuple[int, ...], ClusterPosture] = {}
     for cluster in clusters:
         below = reselected[cluster.below.bodies] if cluster.below else None
-        same = replace(cluster, below=below) if below else cluster
+        updated = replace(cluster, below=below) if below else cluster
         if cluster.constraints:
             under = postures[below.bodies] if below else None
             postures[cluster.bodies] = cluster_posture(model, cluster.bodies, q, under, cluster.supports)
-            columns = _chosen(model, cluster)
+            columns = _selected_columns(model, cluster)
             if columns != cluster.independent:
-                same = replace(same, independent=columns)
-                if len(columns) != len(cluster.independent) or not _regular(
-                    model, postures[cluster.bodies], same
+                updated = replace(updated, independent=columns)
+                if len(columns) != len(cluster.independent) or not _is_closed_and_regular(
+                    model, postures[cluster.bodies], updated
                 ):
                     return None
-        reselected[cluster.bodies] = same
+        reselected[cluster.bodies] = updated
     return tuple(reselected.values())
 
 
-def _chosen(model: Mechanism, cluster: Cluster) -> tuple[int, ...]:
+def _selected_columns(model: Mechanism, cluster: Cluster) -> tuple[int, ...]:
     choices = [choice for k in cluster.bodies for choice in model.joints[k].choices]
     if all(choice is None for choice in choices):
         return cluster.independent
     return tuple(c for c, choice in enumerate(choices) if choice is not False)
 
 
-def _regular(model: Mechanism, posture: ClusterPosture, cluster: Cluster) -> bool:
+def _is_closed_and_regular(model: Mechanism, posture: ClusterPosture, cluster: Cluster) -> bool:
     used = list(cluster.used)
     scales = scales_of(model, cluster)
     phi = np.abs(residuals(posture, cluster.constraints).astype(float))

@@ -1,4 +1,4 @@
-"""Errors and notes about loop closure: the gap, its place, and what to try."""
+"""Error messages and notes about loop closure."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ TRY = 'start=, tolerance= or loops="constrain"'
 
 
 class CannotClose(ModelError):
-    """Loops that no configuration closes."""
+    """Error for loops that no configuration closes."""
 
 
-def cannot_close(cluster: Cluster, problem: ClosureProblem, tried: Sequence[np.ndarray]) -> CannotClose:
-    """Return the error for a cluster that none of the attempts closed."""
-    best = min(tried, key=problem.distance)
-    if np.isfinite(problem.distance(best)):
+def cannot_close_error(
+    cluster: Cluster, problem: ClosureProblem, attempts: Sequence[np.ndarray]
+) -> CannotClose:
+    """Return the error for a cluster that could not be closed, from its attempted configurations."""
+    best = min(attempts, key=problem.error_norm)
+    if np.isfinite(problem.error_norm(best)):
         best = levenberg_marquardt(problem.unlimited(), best, patient=True, steps=200)
-    sentences = open_by(problem, [best])
+    sentences = describe_gap(problem, [best])
     return CannotClose(
-        f"{names_of(cluster)} cannot be closed: {sentences}; check placements and lengths, or try {TRY}"
+        f"{loop_names(cluster)} cannot be closed: {sentences}; check placements and lengths, or try {TRY}"
     )
 
 
-def open_by(problem: ClosureProblem, tried: Sequence[np.ndarray]) -> str:
-    """Return the gaps of the best attempt, their places, and the joints at limits there."""
-    best = min(tried, key=problem.distance)
+def describe_gap(problem: ClosureProblem, attempts: Sequence[np.ndarray]) -> str:
+    """Describe the largest gap of the best configuration and the joints at their limits there."""
+    best = min(attempts, key=problem.error_norm)
     gaps = problem.gaps(best)
     e = np.abs(problem.errors(best)[0])
     worst = int(
@@ -48,44 +50,43 @@ def open_by(problem: ClosureProblem, tried: Sequence[np.ndarray]) -> str:
     return f"in the best configuration found, {constraint.name!r} is open by {gap}{at}"
 
 
-def stuck(model: Mechanism, cluster: Cluster) -> ModelError:
-    """Return the error for a cluster that closes but cannot move."""
+def immobile_error(model: Mechanism, cluster: Cluster) -> ModelError:
+    """Return the error for a cluster that can be closed but not moved."""
     return ModelError(
-        f"{names_of(cluster)} close in singular configurations only, in which the links "
-        f"{links_of(model, cluster)} cannot "
+        f"{loop_names(cluster)} close in singular configurations only, in which the links "
+        f"{link_names(model, cluster)} cannot "
         f"move: check placements and lengths, or try {TRY}"
     )
 
 
-def singular_everywhere(model: Mechanism, cluster: Cluster, velocities: int, mobility: int) -> ModelError:
-    """Return the error for a cluster that is singular wherever it moves."""
+def singularity_error(model: Mechanism, cluster: Cluster, velocities: int, mobility: int) -> ModelError:
+    """Return the error for a cluster that is singular in all closed configurations."""
     return ModelError(
-        f"{names_of(cluster)} are singular in every configuration found: their equations leave {velocities} "
-        "velocities, but "
-        f"the links {links_of(model, cluster)} can move in {_directions(mobility)} only, so that no "
+        f"{loop_names(cluster)} are singular in every configuration found: their equations leave "
+        f"{velocities} velocities, but the "
+        f"links {link_names(model, cluster)} can move in {_directions(mobility)} only, so that no "
         "coordinates determine the "
         "motion; remove redundant loops, or use joints that hold the same directions without relying on "
         "equal lengths"
     )
 
 
-def branches_meet(model: Mechanism, cluster: Cluster, mobility: int) -> ModelError:
-    """Return the error for a cluster found only where branches of its motion meet."""
+def bifurcation_error(model: Mechanism, cluster: Cluster, mobility: int) -> ModelError:
+    """Return the error for a cluster that was closed only at a bifurcation of its motion."""
     return ModelError(
-        f"{names_of(cluster)} are singular in every configuration found: branches of the motion meet there, "
-        "along which the "
-        f"links {links_of(model, cluster)} can move in {_directions(mobility)}; give a start= on one of them"
+        f"{loop_names(cluster)} are singular in every configuration found: branches of the motion meet "
+        f"there, along which the links {link_names(model, cluster)} can move in {_directions(mobility)}; "
+        "give a start= on one of them"
     )
 
 
-def misses_in_motion(model: Mechanism, cluster: Cluster, missed: float, tolerance: float) -> ModelError:
+def redundancy_error(model: Mechanism, cluster: Cluster, residual: float, tolerance: float) -> ModelError:
     """Return the error for redundant equations that exceed the tolerance during motion."""
     return ModelError(
-        f"{names_of(cluster)}: redundant equations miss by up to {missed:.2g} of the size of the loops when "
-        "the links "
-        f"{links_of(model, cluster)} move, more than the tolerance of {tolerance:.2g}: give numbers with "
-        "more digits, or a "
-        "larger tolerance="
+        f"{loop_names(cluster)}: redundant equations miss by up to {residual:.2g} of the size of the "
+        "loops when the links "
+        f"{link_names(model, cluster)} move, more than the tolerance of {tolerance:.2g}: give numbers with "
+        "more digits, or a larger tolerance="
     )
 
 
@@ -93,17 +94,17 @@ def _directions(count: int) -> str:
     return f"{count} direction" if count == 1 else f"{count} directions"
 
 
-def names_of(cluster: Cluster) -> str:
-    """Return the names of a cluster's constraints."""
+def loop_names(cluster: Cluster) -> str:
+    """Return the quoted names of the constraints of a cluster."""
     return join_names([repr(c.name) for c in cluster.constraints])
 
 
-def links_of(model: Mechanism, cluster: Cluster) -> str:
-    """Return the names of a cluster's bodies."""
+def link_names(model: Mechanism, cluster: Cluster) -> str:
+    """Return the quoted names of the links of a cluster."""
     return join_names([repr(model.bodies[k].name) for k in cluster.bodies])
 
 
-def closing_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
+def closure_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
     """Return notes on accepted gaps and on joints beyond their limits."""
     notes = []
     for cluster in clusters:
@@ -115,9 +116,9 @@ def closing_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
                     "tolerance: its redundant equations are dropped"
                 )
         if cluster.constraints and not cluster.independent and not cluster.supports:
-            links = links_of(model, cluster)
+            links = link_names(model, cluster)
             notes.append(
-                f"{names_of(cluster)} leave the links {links} no degree of freedom: they are rigid, as a "
+                f"{loop_names(cluster)} leave the links {links} no degree of freedom: they are rigid, as a "
                 "truss is; if they "
                 "should move, their numbers need more digits, or a larger tolerance="
             )
@@ -129,7 +130,7 @@ def closing_notes(model: Mechanism, clusters: Sequence[Cluster]) -> list[str]:
                 not low - 1e-6 <= x <= high + 1e-6 for x, low, high in zip(values, joint.lower, joint.upper)
             ):
                 notes.append(
-                    f"joint {joint.name!r} is beyond its limits where {names_of(cluster)} close: no other "
+                    f"joint {joint.name!r} is beyond its limits where {loop_names(cluster)} close: no other "
                     "state was found"
                 )
     return notes
