@@ -38,7 +38,7 @@ def row_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np
 
 
 def joint_mobilities(model: Model | Tree) -> np.ndarray:
-    """Return the typical diagonal of the inverse mass matrix, (nv,), by nominal numbers."""
+    """Return the typical diagonal of the inverse mass matrix, (nv,), powers of four, by nominal numbers."""
     mobilities: np.ndarray = _of_numbers(model.nominal, _joint_mobilities)
     return mobilities
 
@@ -50,7 +50,8 @@ def _joint_mobilities(model: Model | Tree) -> np.ndarray:
             M = np.asarray(mass_matrix(nodes_for(model, (), q)), dtype=float)
             diagonals.append(_diagonal(np.eye(model.nv), M))
     largest = np.max(diagonals, axis=0)
-    return np.asarray(np.where(np.isfinite(largest), largest, 0.0))
+    known = np.isfinite(largest) & (largest > 0.0)
+    return np.where(known, _power_of_four(np.where(known, largest, 1.0)), 0.0)
 
 
 def dependent_rows(
@@ -232,4 +233,9 @@ def _shared(mobilities: np.ndarray, linear: np.ndarray) -> np.ndarray:
         high = mobile.max()
         out[kind] = np.sqrt(low * high) if high <= MAX_SPREAD * low else np.clip(values, low, high)
     out[out == 0.0] = out.max() if out.max() > 0.0 else 1.0
-    return np.asarray(4.0 ** np.round(np.log2(out) / 2.0))
+    return _power_of_four(out)
+
+
+def _power_of_four(x: np.ndarray) -> np.ndarray:
+    """Return the nearest powers of four, so that the last bits of x do not reach programs."""
+    return np.asarray(4.0 ** np.round(np.log2(x) / 2.0))
