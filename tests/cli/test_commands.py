@@ -324,6 +324,21 @@ def test_folders_and_files_that_are_not_there(tmp_path: Path, capsys: pytest.Cap
     assert "motion.npz: file not found" in missing
 
 
+def test_advice_on_losses_of_exports_is_in_options_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot = tmp_path / "shell.urdf"
+    robot.write_text(
+        '<robot name="shell"><link name="base"><collision><geometry><mesh filename="a.stl"/></geometry>'
+        "</collision></link></robot>"
+    )
+    command = ["export", str(robot), "--format", "mjcf", "--out", str(tmp_path)]
+    message = refused(command, capsys)
+    assert "--meshes; --allow-loss 'collision shapes' omits it" in message
+    assert main([*command, "--allow-loss", "collision shapes"]) == 0
+    assert (tmp_path / "shell.xml").exists()
+
+
 @pytest.mark.parametrize("kind", ["urdf", "mjcf"])
 def test_a_robot_can_be_written_and_read_again(
     kind: str, door: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

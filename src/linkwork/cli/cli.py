@@ -140,6 +140,10 @@ def export(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--dtype", choices=("float64", "float32"), default="float64", help="number type (default: float64)"
     )
+    parser.add_argument("--meshes", metavar="FOLDER", help="folder of the mesh files that MJCF refers to")
+    parser.add_argument(
+        "--allow-loss", action="append", default=[], metavar="NAME", help="feature to omit in URDF or MJCF"
+    )
     parser.add_argument("--out", default="out", metavar="FOLDER", help="folder of the files (default: out)")
     _add_json(parser)
     return _deferred("export")

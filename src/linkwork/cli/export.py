@@ -22,6 +22,9 @@ def run(args: argparse.Namespace) -> int:
     """Write the files, and print which they are."""
     if args.format != "c":
         return _write_robot(args)
+    if args.allow_loss:
+        raise ModelError("--allow-loss: expected --format urdf or mjcf, got c")
+    _check_meshes(args)
     functions = {name: _function(name) for name in args.function.split(",")}
     model = load_robot(args)
     options = {name: _options(name, function, args.frame) for name, function in functions.items()}
@@ -81,16 +84,32 @@ def _write_robot(args: argparse.Namespace) -> int:
     writer = getattr(lw, f"export_{args.format}", None)
     if writer is None:
         raise ModelError(f"this version of linkwork does not write {args.format}")
+    _check_meshes(args)
+    options = {} if args.meshes is None else {"meshes": args.meshes}
     model = load_robot(args)
     name = "".join(c if c.isalnum() or c in "-_" else "_" for c in model.name)
     path = output_path(Path(args.out) / f"{name}{'.urdf' if args.format == 'urdf' else '.xml'}")
-    writer(model, path)
+    try:
+        writer(model, path, allow_loss=args.allow_loss, **options)
+    except ModelError as error:
+        raise ModelError(_as_command_line(str(error))) from None
     print(
         as_json({"files": [str(path)]})
         if args.json
         else f"{plain(path)}  {size_in_bytes(path.stat().st_size)}"
     )
     return 0
+
+
+def _check_meshes(args: argparse.Namespace) -> None:
+    if args.meshes is not None and args.format != "mjcf":
+        raise ModelError(f"--meshes: expected --format mjcf, got {args.format}")
+
+
+def _as_command_line(message: str) -> str:
+    """Return an error message of an export with options of the command in place of Python arguments."""
+    message = re.sub(r"allow_loss=\[('[^']*')\]", r"--allow-loss \1", message)
+    return message.replace("allow_loss:", "--allow-loss:").replace("with meshes=", "with --meshes")
 
 
 def _function(name: str) -> Any:
