@@ -18,8 +18,8 @@ from linkwork.compiler.passes.sums import order_sums
 
 __all__ = ["PASSES", "Arrangement", "arrange", "lower"]
 
-# After `expand` there are core operations only. `order_sums` decides how results round; all others keep
-# every bit.
+# After `expand` there are core operations only. `order_sums` selects fused multiply-adds (FMA) and the order
+# of sums, and so decides how results round; all others, and all targets, keep every bit.
 PASSES: tuple[Callable[[Program], Program], ...] = (expand, order_sums, drop_dead)
 
 

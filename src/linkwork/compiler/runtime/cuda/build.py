@@ -59,12 +59,12 @@ def _build(
     with _build_lock:
         kernel = _kernels.get((content, dtype))
         if kernel is None or cache is not None:
-            kernel = _make(content, source, program_of, dtype, cache or default_cache())
+            kernel = _load_or_compile(content, source, program_of, dtype, cache or default_cache())
             _kernels[content, dtype] = kernel
     return kernel
 
 
-def _make(
+def _load_or_compile(
     content: str, source: str | None, program_of: Callable[[], Program], dtype: str, cache: Cache
 ) -> CudaKernel:
     def make(gpu: Gpu) -> CompiledKernel:

@@ -66,7 +66,7 @@ class Memory:
         return address
 
     def fetch(self, array: np.ndarray, address: int) -> None:
-        """Fill a contiguous host array from the GPU, once the stream has come so far."""
+        """Fill a contiguous host array from the GPU, after all earlier work on the stream."""
         if array.size:
             call("cuMemcpyDtoHAsync", array.ctypes.data, address, array.nbytes, self.stream)
             call("cuStreamSynchronize", self.stream)

@@ -31,7 +31,10 @@ TIMED_SECONDS = 2e-3  # of launches in a timing, so that the host's share of a l
 
 
 def load_functions(header: dict[str, Any], code: bytes, gpu: Gpu) -> list[Any]:
-    """Return the functions of a kernel loaded on a GPU, one for each part."""
+    """Return the functions of a kernel loaded on a GPU, one for each part.
+
+    Modules are never unloaded: launches are asynchronous and may outlive the kernel object.
+    """
     attribute = binding.driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     functions = []
     offset = 0
