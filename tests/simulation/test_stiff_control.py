@@ -132,3 +132,11 @@ def test_no_number_leads_to_a_stray_warning(where: str) -> None:
         lw.rollout(model, q, v, tau, dt=DT, steps=3, dtype="float32", **how)
         if not isinstance(tau, lw.PD):
             lw.step(model, q, v, tau, DT, **how)
+
+
+def test_steps_that_are_not_recorded_are_judged_as_well() -> None:
+    b = lw.ModelBuilder().add_body("a", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    model = b.add_joint("j", Revolute(), parent="world", child="a", stiffness=1e6).build()
+    for record_every in (1, 7, 21):
+        motion = lw.rollout(model, [0.1], [0.0], dt=0.01, steps=20, record_every=record_every)
+        assert motion.status == lw.Status.STIFF

@@ -69,6 +69,7 @@ class KernelRun:
     taken: np.ndarray  # steps that rows took, (rows,)
     carried: np.ndarray | None  # what rows pass from step to step besides their state, at the end
     last: tuple[np.ndarray, np.ndarray]  # q and v of rows that stopped, after the steps that they took
+    end: tuple[np.ndarray, np.ndarray]  # q and v after all steps, recorded or not
 
 
 @np.errstate(
@@ -99,6 +100,7 @@ def roll_out(
     q[:, 0], v[:, 0] = states
     done = np.zeros(rows)
     last = states  # copied where a row stops
+    end = (np.array(states[0]), np.array(states[1]))
     ends = None if carried is None else np.array(carried, dtype)
     for start in range(0, rows, CHUNK_ROWS):
         part = slice(start, min(rows, start + CHUNK_ROWS))
@@ -125,9 +127,10 @@ def roll_out(
                 q[part, place] = now[0]
                 v[part, place] = now[1]
         done[part] = now[2]
+        end[0][part], end[1][part] = now[:2]
         if ends is not None:
             ends[part] = now[3]
-    return KernelRun(q, v, done.astype(int), ends, last)
+    return KernelRun(q, v, done.astype(int), ends, last, end)
 
 
 def last_states(

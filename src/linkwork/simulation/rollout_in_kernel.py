@@ -61,7 +61,7 @@ def rollout_in_kernel(
         carried=carried,
     )
     run.q[:, 0] = q
-    end = (run.q[:, -1], run.v[:, -1])
+    end = run.end if problem.schedule.steps else problem.start
     feedback = control_feedback(problem.model, control, inputs.arrays, inputs.parameters)
     status = _stopped_rows(problem, control, inputs, run, unclosed, continuing)
     status = classify_runaway(
@@ -162,7 +162,7 @@ def _causes(
 ) -> np.ndarray:
     """Return sentences on why rows stopped, (rows,)."""
     model = problem.model
-    end = (run.q[:, -1], run.v[:, -1])
+    end = run.end if problem.schedule.steps else problem.start
     q_last, v_last = last_finite_states(problem.start, end, run.last, run.taken)
     ended = np.where(continuing, status, 0)
     used = inputs.at_steps(run.taken)
