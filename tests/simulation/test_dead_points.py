@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.simulation.passage import passage
+from linkwork.simulation.rank_drop import find_rank_drop
 from linkwork.simulation.rollout_result import Rollout
 from planar_bars import crank_states, four_bar
 from planar_mechanisms import satellite
@@ -142,7 +142,7 @@ def test_a_passage_is_that_of_the_singular_values_on_the_way() -> None:
                 np.stack([np.stack([np.ones_like(s), 0 * s, s], -1), np.stack([0 * s, small, 0 * s], -1)], -2)
             ]
 
-        return passage(lambda at: at[:, None], equations, [2], abs(end - start))
+        return find_rank_drop(lambda at: at[:, None], equations, [2], abs(end - start))
 
     rng = np.random.default_rng(0)
     for start, end in rng.uniform(0.0, 0.1, (20, 2)):

@@ -17,9 +17,9 @@ from linkwork.simulation.charts import SINGULAR_TOL, ChartKey, ChartQuality, Cha
 from linkwork.simulation.closedness import immobile_rows, open_rows
 from linkwork.simulation.joint_laws import friction_at, velocity_with_laws
 from linkwork.simulation.monitor import coordinate_scales, families
-from linkwork.simulation.passage import singular_values
+from linkwork.simulation.rank_between_states import split_families
+from linkwork.simulation.rank_drop import singular_values
 from linkwork.simulation.status import Status
-from linkwork.simulation.way import split_families
 
 GOING = int(Status.OK)
 MAX_ENTRY = 1e8  # of unit-free G; at larger entries velocities lose most digits
@@ -83,7 +83,7 @@ class ChartStates:
         self._stop(immobile_rows(model, self.q, parameters), Status.NOT_CLOSED)
         K, _ = self._equations(self.q)
         measured = self._measured(K)
-        self._kept_good(K, measured)
+        self._update_charts(K, measured)
         self._stop(measured.large > MAX_ENTRY, Status.SINGULAR_COORDINATES)
         self._stop(~np.isfinite(self.w).all(axis=1), Status.NOT_FINITE)
 
@@ -237,8 +237,8 @@ class ChartStates:
                 result.ratio[going] = np.fmax(result.ratio[going], high / low)
         return result
 
-    def _kept_good(self, K: list[np.ndarray], measured: ChartQuality) -> None:
-        """Change charts that have turned bad, by K at q; rows where all are bad stop."""
+    def _update_charts(self, K: list[np.ndarray], measured: ChartQuality) -> None:
+        """Change charts that have become ill-conditioned, by K at q; stop rows without a regular chart."""
         self.far = np.where(self.active, measured.far, self.far)
         self.ratio = np.where(self.active, measured.ratio, self.ratio)
         bad = measured.dependent | ~(measured.large <= self._largest)

@@ -21,7 +21,7 @@ from linkwork.algorithms.loops.conditioning import looped
 from linkwork.loops.clusters import Cluster
 from linkwork.loops.independent import independent_in_state
 from linkwork.model import Model
-from linkwork.simulation.passage import singular_values
+from linkwork.simulation.rank_drop import singular_values
 
 RETURN_ENTRY = 1.1  # largest entry of unit-free G at which a row returns to the model's own choice
 SINGULAR_TOL = 1e-7  # σ of unit-free K below which the mechanism is singular
@@ -56,7 +56,7 @@ class Charts:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.whole = model if all(c.below is None for c in model.clusters) else _with_whole_families(model)
+        self.whole = model if all(c.below is None for c in model.clusters) else _with_united_families(model)
         self.clusters = looped(self.whole)
         self.own: ChartKey = tuple((cluster.independent, cluster.rows) for cluster in self.clusters)
         self.moving = [
@@ -160,11 +160,11 @@ def with_choice(model: Model, choice: ChartKey) -> tuple[Cluster, ...]:
     return tuple(result.values())
 
 
-def _with_whole_families(model: Model) -> Model:
+def _with_united_families(model: Model) -> Model:
     """Return the model with clusters supported by several bodies of another united with it; kept with
     the model.
     """
-    known: Model | None = model.cache.get(_with_whole_families)
+    known: Model | None = model.cache.get(_with_united_families)
     if known is None:
         roots: dict[tuple[int, ...], list[Cluster]] = {}
         for cluster in model.clusters:
@@ -175,7 +175,7 @@ def _with_whole_families(model: Model) -> Model:
         joined = tuple(
             several[0] if len(several) == 1 else _joined(model, several) for several in roots.values()
         )
-        known = model.cache[_with_whole_families] = model.with_clusters(joined)
+        known = model.cache[_with_united_families] = model.with_clusters(joined)
     return known
 
 

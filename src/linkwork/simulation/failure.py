@@ -17,10 +17,10 @@ from linkwork.simulation.adaptive import Adaptive
 from linkwork.simulation.charts import SINGULAR_TOL, Charts
 from linkwork.simulation.closedness import open_rows
 from linkwork.simulation.monitor import between, coordinate_scales, families
+from linkwork.simulation.rank_between_states import rank_between_states
 from linkwork.simulation.status import Status, has_status
 from linkwork.simulation.stiffness import Feedback, stiff_at
 from linkwork.simulation.turning_point import near_turning_point
-from linkwork.simulation.way import rank_passage
 from linkwork.sko import Tree
 
 POOR_CONDITIONING = 0.1  # of loops near a singular state
@@ -282,7 +282,7 @@ def _rank_drops_ahead(
         end = between(model, q[k], end, np.array([LOOKAHEAD_STEPS]))[0]
         moved = float(np.abs((end - q[k]) * scales).max())
         if np.isfinite(end).all() and moved > 0.0:
-            result[k] = rank_passage(charts, model, q[k], end, moved, row_parameters).drops
+            result[k] = rank_between_states(charts, model, q[k], end, moved, row_parameters).drops
     return result
 
 

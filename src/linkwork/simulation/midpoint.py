@@ -38,7 +38,7 @@ from linkwork.sko.prepare.trees import hinge_tree
 from linkwork.spatial import is_zero
 from linkwork.spatial.constants import product
 
-MAX_ITERATIONS = 60  # iterations
+MAX_ITERATIONS = 60
 BROYDEN_MEMORY = 8  # steps stored by Broyden's method
 MIN_STEP_FRACTION = 0.1  # smallest fraction of a Newton step
 # changes of v_m relative to its size: that end iterations, and that may be left when rounding does

@@ -18,8 +18,8 @@ from linkwork.simulation.monitor import (
     REFINEMENT_DISTANCE_FACTOR,
     may_pass,
 )
+from linkwork.simulation.rank_between_states import rank_between_states
 from linkwork.simulation.status import Status
-from linkwork.simulation.way import rank_passage
 
 CLOSED_AT_START = 1e-6
 # parts of a step near a singular state: odd, since the middle of a step with symmetric ends is singular
@@ -59,20 +59,20 @@ class Stepping(ChartStates):
         failed = self._failed(arrived, gap, dt)
         if failed.any() and self.model.loops:
             again = self._in_best_charts(failed) if self.charts.moving else np.zeros_like(failed)
-            arrived, failed = self._taken_again(step, arrived, again, failed, dt)
+            arrived, failed = self._repeat_step(step, arrived, again, failed, dt)
             if failed.any():
-                arrived, failed = self._in_more_steps(step, arrived, failed, dt)
+                arrived, failed = self._divide_step(step, arrived, failed, dt)
             K, _ = self._equations(arrived[0])
         measured = self._measured(K)
         near, drops = self._passages(arrived[0], measured.far, ~failed)
         if near.any():
-            arrived, lost = self._in_finer_steps(step, arrived, near, dt, agree)
+            arrived, lost = self._refine_step(step, arrived, near, dt, agree)
             self._stop(lost & drops, Status.DEAD_POINT)
             K, _ = self._equations(arrived[0])
             measured = self._measured(K)
         self._arrive(arrived, failed, K, measured)
 
-    def _taken_again(
+    def _repeat_step(
         self, step: Step, arrived: StepResult, again: np.ndarray, failed: np.ndarray, dt: float
     ) -> tuple[StepResult, np.ndarray]:
         """Return the results of rows of which some repeat their step, and the rows that failed, (rows,)."""
@@ -85,7 +85,7 @@ class Stepping(ChartStates):
         self.choose(everyone)
         return _merged(arrived, anew, again & ~bad), failed & ~(again & ~bad)
 
-    def _in_more_steps(
+    def _divide_step(
         self, step: Step, arrived: StepResult, failed: np.ndarray, dt: float
     ) -> tuple[StepResult, np.ndarray]:
         """Return the results of rows whose step was too coarse, in the fewest parts that succeed."""
@@ -117,14 +117,14 @@ class Stepping(ChartStates):
         for k in np.flatnonzero(doubtful):
             row_parameters = {name: x[k] for name, x in self._parameters.items()}
             chart = self.charts.chart(self.choices[k])
-            result = rank_passage(self.charts, chart, self.q[k], q[k], float(moved[k]), row_parameters)
+            result = rank_between_states(self.charts, chart, self.q[k], q[k], float(moved[k]), row_parameters)
             drops[k] = result.drops
             near[k] = result.drops or result.conditioning < min(
                 MIN_SINGULAR_VALUE, REFINEMENT_DISTANCE_FACTOR * moved[k]
             )
         return near, drops
 
-    def _in_finer_steps(
+    def _refine_step(
         self, step: Step, arrived: StepResult, rows: np.ndarray, dt: float, agree: float
     ) -> tuple[StepResult, np.ndarray]:
         """Return the results of some rows in as many parts of a step as agree with fewer, or agree best.
@@ -193,7 +193,7 @@ class Stepping(ChartStates):
         self.q = np.where(going, q, self.q)
         self.w = np.where(going, w, self.w)
         self.steps += self.active
-        self._kept_good(K, measured)
+        self._update_charts(K, measured)
 
     def _opens(self, q: np.ndarray, w: np.ndarray, gap: np.ndarray) -> np.ndarray:
         """Active rows whose loops are open after a small part of a step, (rows,)."""

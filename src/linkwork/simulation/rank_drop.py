@@ -23,16 +23,16 @@ MAX_MINIMUM = 0.03
 SHARE = 0.3
 MAX_LEVELS = 12
 
-States = Callable[[np.ndarray], np.ndarray]  # of parts of the way, (n,): closed states there, (n, nq)
+States = Callable[
+    [np.ndarray], np.ndarray
+]  # from fractions of the path, (n,), to closed states there, (n, nq)
 Equations = Callable[
     [np.ndarray], list[np.ndarray]
 ]  # of states, (n, nq): unit-free K, (n, count, size), of each cluster
 
 
-class Passage(NamedTuple):
-    """The smallest σ_min / σ_max of any cluster on the way from one state to another, and whether its rank
-    drops there.
-    """
+class PathRank(NamedTuple):
+    """The smallest σ_min / σ_max of any cluster along a path, and whether a rank drops there."""
 
     conditioning: float
     drops: bool
@@ -47,12 +47,15 @@ def singular_values(K: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
     return np.where(fine, s[:, 0], np.nan), np.where(fine, s[:, rank - 1], np.nan)
 
 
-def passage(states: States, equations: Equations, ranks: list[int], moved: float) -> Passage:
-    """Return what is passed on a path along which coordinates change by `moved`; see the module docstring."""
+def find_rank_drop(states: States, equations: Equations, ranks: list[int], moved: float) -> PathRank:
+    """Return the rank along a path on which unit-free coordinates change by `moved`.
+
+    See the module docstring.
+    """
     at = np.linspace(0.0, 1.0, INITIAL_PARTS + 1)
     lowest = np.inf
     drops = False
-    measured = _Measured(equations(states(at)), ranks)
+    measured = _PathSamples(equations(states(at)), ranks)
     limits = measured.limits(moved)
     intervals = measured.intervals(at)
     for level in range(MAX_LEVELS):
@@ -66,14 +69,14 @@ def passage(states: States, equations: Equations, ranks: list[int], moved: float
         fine = np.concatenate(
             [[start + width * k / SUBDIVISIONS for k in range(SUBDIVISIONS + 1)] for start in starts]
         )
-        measured = _Measured(equations(states(fine)), ranks, SUBDIVISIONS + 1)
+        measured = _PathSamples(equations(states(fine)), ranks, SUBDIVISIONS + 1)
         intervals = measured.intervals(fine)
     else:
-        drops = True  # nothing tells these states from singular ones
-    return Passage(lowest, drops)
+        drops = True  # not distinguishable from singular states
+    return PathRank(lowest, drops)
 
 
-class _Measured:
+class _PathSamples:
     """Singular values at points of a path, in runs of neighbours; all clusters together."""
 
     def __init__(self, K: list[np.ndarray], ranks: list[int], run: int = 0) -> None:
@@ -95,9 +98,7 @@ class _Measured:
         return float(min(np.nanmin(low / high, initial=np.inf) for high, low in self._values))
 
     def limits(self, moved: float) -> list[float]:
-        """Return, for each cluster, the bound below which a smallest singular value counts as vanishing on
-        this way.
-        """
+        """Return, for each cluster, the bound below which a singular value counts as zero on this path."""
         return [
             float(
                 np.nanmin(

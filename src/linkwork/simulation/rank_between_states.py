@@ -1,4 +1,4 @@
-"""Passages of a mechanism from one state to another, close to singular states."""
+"""Rank of the loop equations on the path between two states of a mechanism."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from linkwork.model import Model
 from linkwork.simulation import kernels
 from linkwork.simulation.charts import Charts
 from linkwork.simulation.monitor import CLOSURE_TOL, between, families
-from linkwork.simulation.passage import Passage, passage
+from linkwork.simulation.rank_drop import PathRank, find_rank_drop
 
 
-def rank_passage(
+def rank_between_states(
     charts: Charts,
     chart: Model,
     start: np.ndarray,
     end: np.ndarray,
     moved: float,
     parameters: Mapping[str, np.ndarray],
-) -> Passage:
-    """Return the passage between two states q, (nq,) each, closed in the coordinates of a chart.
+) -> PathRank:
+    """Return the rank along the path between states q, (nq,) each, closed in the coordinates of a chart.
 
-    See `passage`. Unit-free coordinates of loops change by `moved`; `parameters` are those of one state.
+    See `find_rank_drop`. Unit-free coordinates of loops change by `moved`; `parameters` are those of one
+    state.
     """
     model = charts.model
     ranks = [len(charts.clusters[n].rows) for n in charts.moving] + [len(f.rows) for f in families(model)]
@@ -48,7 +49,7 @@ def rank_passage(
         )
         return [K[n] for n in charts.moving] + constrained
 
-    return passage(states, equations, ranks, moved)
+    return find_rank_drop(states, equations, ranks, moved)
 
 
 def split_families(model: Model, flat: np.ndarray) -> list[np.ndarray]:
