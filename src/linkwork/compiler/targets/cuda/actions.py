@@ -93,9 +93,7 @@ class Plan:
 
 
 class SlotPool:
-    """Slots of a thread. The lowest free slot is taken first,
-    so that shared memory fills before local memory.
-    """
+    """Slots of a thread, the lowest first, so that shared memory fills before local memory."""
 
     def __init__(self, shared: int) -> None:
         self.shared = shared

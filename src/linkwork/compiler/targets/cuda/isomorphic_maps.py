@@ -12,9 +12,7 @@ from typing import Any
 
 from linkwork.compiler.ir.program import Array, Instruction, Program
 
-COMMUTATIVE = frozenset(
-    {"add", "mul", "fma", "eq", "and", "or"}
-)  # operations symmetric in their first two arguments
+COMMUTATIVE = frozenset({"add", "mul", "fma", "eq", "and", "or"})  # in their first two arguments
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ class TailMaps:
         for v, (op, args, _) in enumerate(code):
             self.unsigned[v] = self.unsigned[args[0]] if op == "neg" else v
         self.maps = {v: attr for v, (_, _, attr) in enumerate(code) if isinstance(attr, RowMap)}
-        self.from_maps = _depends(program)
+        self.from_maps = _depend_on_maps(program)
         self.tail = _tail(program)
         elements = self._elements()
         shapes = self._tree_shapes(elements)
@@ -165,7 +165,7 @@ class TailMaps:
         for v in self._unsigned_of([*rows, *copied]):
             if code[v].op in ("const", "input"):
                 self.leaf_slots.setdefault(v, len(self.leaf_slots))
-        self.main = self._before()
+        self.main = self._main_program()
         phases = [self._phase(k, values, shapes) for k, values in enumerate(elements)]
         self.phases = sorted(phases, key=lambda phase: -len(phase.copies))  # copies overlap with loads
 
@@ -205,7 +205,7 @@ class TailMaps:
                 leaves.append(v)
         return _TreeShape(tuple(sorted(set(inside))), tuple(dict.fromkeys(leaves)))
 
-    def _before(self) -> Program:
+    def _main_program(self) -> Program:
         program = self.program
         values = tuple(self.slots)
         return drop_dead(
@@ -320,7 +320,7 @@ def operation_count(program: Program) -> int:
     return sum(op not in ("const", "input", "neg") for op, _, _ in program.code)
 
 
-def _depends(program: Program) -> list[bool]:
+def _depend_on_maps(program: Program) -> list[bool]:
     """Return, for each value, whether it depends on a result of a map."""
     depends: list[bool] = []
     for op, args, _ in program.code:

@@ -20,9 +20,8 @@ from linkwork.compiler.ir.program import Instruction, Program
 from linkwork.compiler.targets.cuda.pairs import Matcher, matched
 
 MAX_PACKED_SHARE = 0.85  # of the operations, up to which two threads per state may pay
-LANE_OPERATIONS = frozenset(
-    {"const2", "input2", "pick", "flip"}
-)  # operations after which the two threads have different values
+# operations whose value differs between the two threads
+LANE_OPERATIONS = frozenset({"const2", "input2", "pick", "flip"})
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,8 @@ class _Packing:
         self.pairs = pairs
         self.matcher = Matcher(program)
         self.matcher.partner = {a: (b, 0) for a, b in pairs.items()} | {b: (a, 1) for a, b in pairs.items()}
-        self.home = {a: (a, 0) for a in pairs} | {
-            b: (a, 1) for a, b in pairs.items()
-        }  # value -> its pair, its lane
+        # value -> first value of its pair, its lane
+        self.home = {a: (a, 0) for a in pairs} | {b: (a, 1) for a, b in pairs.items()}
         self.code: list[Instruction] = []
         self.at: dict[Any, int] = {}  # value or instruction -> value of the packed program
 
@@ -167,25 +165,25 @@ class _Packing:
 
     def _both(self, v: int) -> int:
         op, args, attr = self.source[v]
-        taken = []
+        operands = []
         for a in args:
             x, sign = self._sign(a)
-            taken.append(self._signed(self._for_both(x), sign))
-        return self._make(op, tuple(taken), attr) if op not in ("const", "input") else self._for_both(v)
+            operands.append(self._signed(self._for_both(x), sign))
+        return self._make(op, tuple(operands), attr) if op not in ("const", "input") else self._for_both(v)
 
     def _pair(self, a: int) -> int:
         b = self.pairs[a]
         first = self.source[a]
         second = self.source[b]
         mixed = first.op != second.op  # a sum paired with a difference
-        taken = []
+        operands = []
         for i, j in self.matcher.operands(a, b):
             x, p = self._sign(first.args[i])
             y, q = self._sign(second.args[j])
             p = -p if mixed and first.op == "sub" and i == 1 else p
             q = -q if mixed and second.op == "sub" and j == 1 else q
-            taken.append(self._joined(x, p, y, q))
-        return self._make("add" if mixed else first.op, tuple(taken), first.attr)
+            operands.append(self._joined(x, p, y, q))
+        return self._make("add" if mixed else first.op, tuple(operands), first.attr)
 
     def _joined(self, x: int, p: int, y: int, q: int) -> int:
         """Return the value that is p x in the first thread and q y in the second, where p and q are signs."""

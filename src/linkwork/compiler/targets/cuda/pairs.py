@@ -97,7 +97,7 @@ class Matcher:
         second = self.code[b].args
         return [(self.unsigned[first[i]], self.unsigned[second[j]]) for i, j in self.operands(a, b, depth)]
 
-    def _leaves(self, x: int, y: int) -> bool:
+    def _leaves_match(self, x: int, y: int) -> bool:
         """Return whether both are constants, or elements of one array."""
         first = self.code[x]
         second = self.code[y]
@@ -114,14 +114,16 @@ class Matcher:
         key = (x, y, depth)
         likeness = self.likeness_cache.get(key)
         if likeness is None:
-            likeness = self.likeness_cache[key] = self._compared(x, y, depth)
+            likeness = self.likeness_cache[key] = self._compute_likeness(x, y, depth)
         return likeness
 
-    def _compared(self, x: int, y: int, depth: int) -> float:
+    def _compute_likeness(self, x: int, y: int, depth: int) -> float:
         if self._operation(x) != self._operation(y) or self.code[x].op in ("loop", "result"):
             return 0.0
         if self.code[x].op in LEAVES:
-            return (1.0 if self.code[x].attr == self.code[y].attr else 0.9) if self._leaves(x, y) else 0.0
+            return (
+                (1.0 if self.code[x].attr == self.code[y].attr else 0.9) if self._leaves_match(x, y) else 0.0
+            )
         if self.partner.get(x, (None, 0))[0] == y:
             return 1.0
         if x in self.partner or y in self.partner:
@@ -142,7 +144,7 @@ class Matcher:
             total = max(total, crossed + sum(parts[2:]))
         return 0.2 + 0.8 * total / len(first)
 
-    def _fits(self, a: int, b: int, new: dict[int, tuple[int, int]]) -> bool:
+    def _can_pair(self, a: int, b: int, new: dict[int, tuple[int, int]]) -> bool:
         if a == b or a in self.partner or b in self.partner or a in new or b in new:
             return False
         if (
@@ -160,7 +162,7 @@ class Matcher:
         later: list[tuple[int, int]] = []
         while todo:
             a, b = todo.pop()
-            if self._fits(a, b, new):
+            if self._can_pair(a, b, new):
                 new[a], new[b] = (b, 0), (a, 1)
                 todo += self.values(a, b)
                 if up:
@@ -181,7 +183,7 @@ class Matcher:
                     continue
                 operands = self.values(u, w, 1)
                 if all(
-                    x == y or (new.get(x) or self.partner.get(x)) == (y, 0) or self._leaves(x, y)
+                    x == y or (new.get(x) or self.partner.get(x)) == (y, 0) or self._leaves_match(x, y)
                     for x, y in operands
                 ):
                     equal_constants = sum(
@@ -235,7 +237,7 @@ class Matcher:
             self.likeness_cache.clear()
 
     def _mismatches(self, x: int, y: int, new: dict[int, tuple[int, int]]) -> bool:
-        return x != y and (new.get(x) or self.partner.get(x)) != (y, 0) and not self._leaves(x, y)
+        return x != y and (new.get(x) or self.partner.get(x)) != (y, 0) and not self._leaves_match(x, y)
 
     def _sizes(self) -> list[int]:
         """Return the number of operations that each value depends on."""
@@ -279,14 +281,14 @@ class Matcher:
                 for x, y in self.values(v, pairs[v]):
                     if x == y:
                         crossed |= {x} & home.keys()
-                    elif self._leaves(x, y) and self._other_constants(x, y):
+                    elif self._leaves_match(x, y) and self._constants_differ(x, y):
                         yield v, CONSTANT_COST
-                    elif not self._leaves(x, y) and pairs.get(x) != y:
+                    elif not self._leaves_match(x, y) and pairs.get(x) != y:
                         yield v, PICK_COST
         for x in crossed:
             yield home[x], CROSSING_COST
 
-    def _other_constants(self, x: int, y: int) -> bool:
+    def _constants_differ(self, x: int, y: int) -> bool:
         return self.code[x].op == "const" and self.code[x].attr != self.code[y].attr
 
     def _groups(self, pairs: dict[int, int]) -> dict[int, int]:

@@ -51,9 +51,8 @@ class Planner(ActionOrder):
         self.pinned = set(self.slot.values())  # slots that belong to the surrounding program
         self.in_register: dict[int, int] = {}  # value in a register -> its next use
         self.unassigned: set[int] = set()  # values without a slot, which the assembler places
-        self.eviction_heap: list[
-            tuple[int, int]
-        ] = []  # (-next use, value) of values in registers, and stale entries
+        # (-next use, value) of values in registers, and stale entries
+        self.eviction_heap: list[tuple[int, int]] = []
         self.ordered = self._ordered_actions()
         self.uses: dict[int, list[int]] = {}
         for position, (kind, value, _) in enumerate(self.ordered):
@@ -175,8 +174,9 @@ class Planner(ActionOrder):
             heapq.heappush(self.eviction_heap, entry)
 
     def _evict(self, v: int, force: bool) -> None:
-        """Move a value to a slot; without a free slot it is left to the assembler,
-        unless a slot is forced.
+        """Move a value from its register to a slot, or leave it to the assembler if none is free.
+
+        With `force` it gets a slot in local memory.
         """
         if v not in self.slot:
             slot = self._spill_slot(v, force)

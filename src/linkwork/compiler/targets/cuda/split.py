@@ -77,15 +77,15 @@ def split(
     home = {v: k for k, piece in enumerate(pieces) for v in piece}
     chunks = [[] for _ in pieces] if graph.stays else _chunks(graph, home, write)
     last: dict[int, int] = {}  # crossing value -> the last part that reads it
-    made: list[set[int]] = []  # values that each part computes, again or for the first time
+    made: list[set[int]] = []  # values that each part computes, for the first time or not
     for k, piece in enumerate(pieces):
         used = [graph.uses[v] for v in piece] + [
             graph.sources[e] for _, elements in chunks[k] for e in elements
         ]
         reads = {a for each in used for a in each if home[a] != k}
-        again = _recomputed(graph, reads)
-        made.append(again.union(piece))
-        last.update(dict.fromkeys(reads - again, k))
+        recomputed = _recomputed(graph, reads)
+        made.append(recomputed.union(piece))
+        last.update(dict.fromkeys(reads - recomputed, k))
     place, slots = _places(pieces, last, graph.stays)
     arrays = program if full is None else full
     return [
@@ -103,9 +103,7 @@ def crossing(parts: Iterable[Part]) -> int:
 
 
 class _Graph:
-    """Operations in order, and the operations that each uses, also through signs and conditions, which do not
-    cross.
-    """
+    """Operations in order, with the operations that each uses, also through signs and conditions."""
 
     def __init__(self, program: Program, *, stays: bool = False) -> None:
         self.program = program
@@ -114,14 +112,13 @@ class _Graph:
         kinds = program.kinds
         self.order: list[int] = []
         self.uses: dict[int, tuple[int, ...]] = {}
-        self.sources: list[
-            tuple[int, ...]
-        ] = []  # for each value, the operations that it is, or is made of again
+        # for each value, the operations from which it is recomputed: itself if it can cross
+        self.sources: list[tuple[int, ...]] = []
         for v, (op, args, _) in enumerate(program.code):
             uses = tuple(dict.fromkeys(u for a in args for u in self.sources[a]))
-            is_own = op not in LEAVES and kinds[v] != BOOL
-            self.sources.append((v,) if is_own else uses)
-            if is_own and needed[v]:
+            can_cross = op not in LEAVES and kinds[v] != BOOL
+            self.sources.append((v,) if can_cross else uses)
+            if can_cross and needed[v]:
                 self.order.append(v)
                 self.uses[v] = uses
 
@@ -146,7 +143,7 @@ def _bounds(graph: _Graph, max_instructions: int) -> list[int]:
     reads, keeps, weight = _traffic(graph, grid, blocks)
     best = [(0, 0)]  # block -> least traffic before it, start of the part before it
     for end in range(1, blocks + 1):
-        ways = []
+        options = []
         for start in range(end - 1, -1, -1):
             if (
                 start < end - 1
@@ -154,8 +151,8 @@ def _bounds(graph: _Graph, max_instructions: int) -> list[int]:
                 > max_instructions
             ):
                 break
-            ways.append((best[start][0] + reads[start][end] + keeps[start][end], start))
-        best.append(min(ways))
+            options.append((best[start][0] + reads[start][end] + keeps[start][end], start))
+        best.append(min(options))
     bounds = [blocks]
     while bounds[-1]:
         bounds.append(best[bounds[-1]][1])
@@ -174,14 +171,13 @@ def _traffic(graph: _Graph, grid: int, blocks: int) -> tuple[list[list[int]], li
         b = block[v]
         for a in graph.uses[v]:
             before = used.get(a, block[a])
-            if before < b:  # for parts that begin behind `before`, and no later than b, it is one to read
+            if before < b:  # read by parts that begin after block `before` and not after block b
                 reads[before + 1][b + 1] += 1
                 reads[b + 1][b + 1] -= 1
                 used[a] = b
     stays = set(graph.stays)
-    for a in (
-        used.keys() | stays
-    ):  # made in a block, used last in b: for parts from no later than there, to no farther than b
+    # kept by parts that contain the block of a value and end before the block that uses it last
+    for a in used.keys() | stays:
         keeps[block[a]][block[a] + 1] += 1
         if a not in stays:
             keeps[block[a]][used[a] + 1] -= 1
@@ -218,7 +214,7 @@ def _recomputed(graph: _Graph, reads: set[int]) -> set[int]:
     anyway.
     """
     remaining = set(reads)
-    again = set[int]()
+    recomputed = set[int]()
     for v in sorted(reads, reverse=True):
         closure = set[int]()
         waiting = [v]
@@ -226,12 +222,12 @@ def _recomputed(graph: _Graph, reads: set[int]) -> set[int]:
             u = waiting.pop()
             closure.add(u)
             waiting += [
-                a for a in graph.uses[u] if a not in remaining and a not in again and a not in closure
+                a for a in graph.uses[u] if a not in remaining and a not in recomputed and a not in closure
             ]
         if len(closure) <= MAX_RECOMPUTED:
             remaining.discard(v)
-            again |= closure
-    return again
+            recomputed |= closure
+    return recomputed
 
 
 def _places(

@@ -31,11 +31,10 @@ class Statements:
         self.constants: dict[int, str] = {}  # inputs of a body that are constants outside
         self.is_lockstep = unit.config.lockstep_loops  # the threads of a block run it together
         self.is_body = False
-        self.masked_slots: frozenset[int] = (
-            frozenset()
-        )  # slots that threads which have stopped must not overwrite
+        # slots that stopped threads must not overwrite
+        self.masked_slots: frozenset[int] = frozenset()
 
-    def _ring(self) -> None:
+    def _plan_ring(self) -> None:
         """Find, for each chunk of outputs written in whole sectors, its start in the ring and whether it is
         the first or last of a run.
         """
@@ -67,7 +66,7 @@ class Statements:
         which this is the body.
         """
         parts: list[list[str]] = []
-        self._ring()
+        self._plan_ring()
         self.chunks = iter([action.value for action in self.plan.actions if action.kind == "flush"])
         for action in self.plan.actions:
             if action.kind == "cut":
@@ -87,7 +86,7 @@ class Statements:
                     self.lines.append("    LW_TOGETHER();" if lockstep else "    LW_BLOCK();")
                     self.block = len(self.lines)
         if end is not None:
-            self._end(end)
+            self._finish_body(end)
         if not parts:
             return self.lines
         parts.append(self.lines)
@@ -186,7 +185,7 @@ class Statements:
         threads = 1 if other is None else 2
         return f"_pairs<{_width(count)}, {count}, {threads}>({address}, {step}, {other or 0}, lane"
 
-    def _line(self, differs: bool) -> str:
+    def _buffer_row(self, differs: bool) -> str:
         """Return the row of a thread in the warp's buffer."""
         return "lane" if differs or not self.unit.config.places else "(lane >> 1)"
 
@@ -205,7 +204,7 @@ class Statements:
             )
             self.names[v] = name
             return
-        line = self._line(self.program.code[v].op == "input2")
+        line = self._buffer_row(self.program.code[v].op == "input2")
         self.lines.append(
             f"    const real {name} = ({self._buffer(self.fetch)})[{line} * {ROW} + {action.place}];"
         )
@@ -224,20 +223,20 @@ class Statements:
         self.lines.append("    __syncwarp();")
         self.chunk: Chunk = next(self.chunks)
 
-    def _out(self) -> str:
+    def _out_buffer(self) -> str:
         config = self.unit.config
         number = 0 if config.buffers == config.ahead else config.ahead
         return f"lw_b + {number * WARP * ROW}" if number else "lw_b"
 
     def _put(self, action: Action) -> None:
         v = action.value
-        line = self._line(bool(self.unit.config.places) and self.unit.differs[v])
+        line = self._buffer_row(bool(self.unit.config.places) and self.unit.differs[v])
         config = self.unit.config
         place = action.place
         if self.chunk in self.places:
             place = (self.places[self.chunk][0] + place) % ring(self.unit.real)
         row = row_stride(self.unit.real.dtype, config.write)
-        self.lines.append(f"    ({self._out()})[{line} * {row} + {place}] = {self.use(v)};")
+        self.lines.append(f"    ({self._out_buffer()})[{line} * {row} + {place}] = {self.use(v)};")
 
     def _flush(self, action: Action) -> None:
         chunk: Chunk = action.value
@@ -246,17 +245,17 @@ class Statements:
         step = f"out{chunk.array}_step" if config.gaps else self.unit.outputs[chunk.array].size
         row = f", {row_stride(self.unit.real.dtype, config.write)}"
         if chunk.length == self.unit.outputs[chunk.array].size and not config.gaps and not config.places:
-            self.lines.append(f"    lw_flush_rows<{chunk.length}{row}>({to}, lane, {self._out()});")
+            self.lines.append(f"    lw_flush_rows<{chunk.length}{row}>({to}, lane, {self._out_buffer()});")
             return
         if chunk in self.places and not all(self.places[chunk][1:]):
             base, first, last = self.places[chunk]
             width = max(_width(chunk.length), SECTOR // self.unit.real.size)
             arguments = f"{width}, {chunk.length}, {base}, {int(first)}, {int(last)}"
-            self.lines.append(f"    lw_flush_ring<{arguments}>({to}, {step}, lane, {self._out()});")
+            self.lines.append(f"    lw_flush_ring<{arguments}>({to}, {step}, lane, {self._out_buffer()});")
             return
         row += ", 4" if config.part is not None else ""  # in parts, short code matters more
         self.lines.append(
-            f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out()});"
+            f"    lw_flush{self._move(str(step), to, chunk.length, chunk.other, row)}, {self._out_buffer()});"
         )
 
     # two threads per state
@@ -352,7 +351,7 @@ class Statements:
         lines = inner.write(plan)
         if lines and lines[-1].startswith("    return "):
             last = lines[-1].removeprefix("    return ").removesuffix(";")
-            lines = [*lines[:-1], *inner._leave(last)]
+            lines = [*lines[:-1], *inner._loop_exit(last)]
         lines = [*self._loop_head(v, loop), *lines, "    }"]
         if loop.skippable:
             enters = f"{self.use(args[loop.states - 1])} > {self.unit.real.literal(0.0)}"
@@ -368,7 +367,7 @@ class Statements:
             if op == "result" and inner_args == (v,):
                 self.where[r] = plan.states[attr]
 
-    def _end(self, plan: LoopPlan) -> None:
+    def _finish_body(self, plan: LoopPlan) -> None:
         """Store the states that are left, and evaluate the condition to continue."""
         texts = [(slot, self.use(value)) for value, slot in plan.final_states]
         cut = any(action.kind == "cut" for action in self.plan.actions)
@@ -380,9 +379,9 @@ class Statements:
             again = f"({self.names[condition]} != {self.unit.real.literal(0.0)})"
         for slot, text in texts:
             self._put_slot(slot, text)
-        self.lines += [f"    return {again};"] if cut else self._leave(again)
+        self.lines += [f"    return {again};"] if cut else self._loop_exit(again)
 
-    def _leave(self, again: str) -> list[str]:
+    def _loop_exit(self, again: str) -> list[str]:
         """Return the end of a body, which leaves the loop unless `again`; a block that steps together leaves
         it when all threads have stopped.
         """
