@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import ModelError
-from linkwork.joints import Free, Spherical
 from linkwork.joints.check import check_springs
 from linkwork.mechanism import PlacedJoint
 from linkwork.mechanism.checks import numbers
@@ -36,7 +35,6 @@ def check_properties(label: str, joint: PlacedJoint) -> None:
         raise ModelError(
             f"{label}: expected lower limits below upper limits, got {joint.lower} and {joint.upper}"
         )
-    _check_unlimited_quaternion(label, joint)
     if not joint.max_angle > 0.0:
         raise ModelError(f"{label}: upper: expected a positive angle, got {joint.max_angle!r}")
     if any(joint.stiffness) and joint.kind.springs == "none":
@@ -53,19 +51,6 @@ def check_properties(label: str, joint: PlacedJoint) -> None:
             f"{label}: stiffness: expected equal numbers and zero rest for a {type(joint.kind).__name__} "
             f"joint, whose other springs have no potential; got {joint.stiffness} and rest {joint.rest}"
         )
-
-
-def _check_unlimited_quaternion(label: str, joint: PlacedJoint) -> None:
-    """Raise ModelError for limits on quaternion entries, which have any norm and either sign."""
-    start = 0 if isinstance(joint.kind, Spherical) else 3 if isinstance(joint.kind, Free) else joint.kind.nq
-    for word, values in (("lower", joint.lower), ("upper", joint.upper)):
-        limited = [k for k, value in enumerate(values) if k >= start and isfinite(value)]
-        if limited:
-            hint = "; one number in upper limits the angle" if joint.kind.has_angle else ""
-            raise ModelError(
-                f"{label}: {word}: expected no limits on entries {start} to {start + 3} of q, a quaternion, "
-                f"got {values[limited[0]]:g} for entry {limited[0]}{hint}"
-            )
 
 
 def check_component_names(joints: Iterable[PlacedJoint]) -> None:
