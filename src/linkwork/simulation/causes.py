@@ -138,7 +138,7 @@ def _cause(
     if status == Status.NOT_FINITE and (np.abs(q) < FAST).all() and (np.abs(v) < FAST).all():
         a = forward_dynamics(model, q, v, np.zeros(model.nv), **options)
         if np.isfinite(a).all():
-            return "acceleration finite without joint and external forces, not finite with them"
+            return "acceleration finite without joint and external forces: one is infinite or dt too large"
     return _fastest(model, q, v, options)
 
 

@@ -40,6 +40,7 @@ ROUNDED = 1e-12  # of energies
 # [m/s] contacts with the ground that undo penetrations may lift a mechanism this fast, so that it stays free
 GENTLE = 1e-3
 LOST = 0.01  # of the locked energy: no step gains so much of that but one across a singular position of loops
+RUNAWAY = 0.2  # the same for trees, which turn by about a radian in a step that gains so much
 
 
 class Mechanism(NamedTuple):
@@ -259,8 +260,8 @@ def account(
 def settled(each: Mechanism, may: Account, end: Ledger, v: np.ndarray) -> np.ndarray:
     """Return v, (nv,), with the velocities of a mechanism limited to its energy and momentum.
 
-    NaN where the locked motion of loops in flight has more energy than there was: coordinates are singular
-    there.
+    NaN where the locked motion in flight has more energy than there was: coordinates of loops are singular
+    there; trees turn so far in a step that their energy would grow without bound.
     """
     result = np.array(v, dtype=object)
     dofs = list(each.dofs)
@@ -275,8 +276,8 @@ def settled(each: Mechanism, may: Account, end: Ledger, v: np.ndarray) -> np.nda
     inside = maximum(end.kinetic - 0.5 * (end.momentum @ locked_now), 0.0)
     retained = 0.5 * (may.momentum @ locked)
     scale, allowed = _scale(inside, may.energy - end.potential - retained, rounded)
-    if each.loops:
-        scale = where(may.touched, scale, where(allowed < -LOST * retained - rounded, np.nan, scale))
+    gained = allowed < -(LOST if each.loops else RUNAWAY) * retained - rounded
+    scale = where(may.touched, scale, where(gained, np.nan, scale))
     base = each.floating
     result[dofs] = scale * v[dofs]
     result[base] = locked + scale * (v[base] - locked_now)
