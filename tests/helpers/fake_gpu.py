@@ -151,7 +151,7 @@ def fake_gpu(patch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
 
     with patch.context() as own:
         own.setattr(binding, "driver", lambda: fake)
-        own.setattr(build, "_make", make)
+        own.setattr(build, "_load_or_compile", make)
         own.setattr(launch, "run", run_on_host)
         for cached in CACHED:
             cached.cache_clear()
