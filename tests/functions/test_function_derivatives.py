@@ -524,7 +524,7 @@ def test_errors_name_what_is_wrong() -> None:
         lw.jvp(lw.forward_dynamics, 3)
     with pytest.raises(LinkworkError, match="parameters mass"):
         lw.jvp(lw.forward_dynamics, model, wrt="mass")(1, 2, 3, 4, parameters={"gravity": 1.0})
-    with pytest.raises(TypeError, match=r"by q> has no input f_ext: it gets one with optional=\('f_ext',\)"):
+    with pytest.raises(TypeError, match=r"by q> has no input f_ext: request it with optional=\('f_ext',\)"):
         lw.jacobian(lw.forward_dynamics, model, wrt="q")(1, 2, 3, f_ext=4)
     with pytest.raises(DifferentiationError, match="expected a name or several"):
         lw.jvp(lw.forward_dynamics, model, wrt=())
