@@ -167,3 +167,31 @@ def test_derivatives_are_right_or_nan_near_singular_states(dtype: str) -> None:
         free = np.linalg.solve(L.T, np.linalg.svd(np.linalg.solve(L, J[k].T).T)[2][2:].T)
         right = free @ free.T
         assert not finite[k] or np.abs(found[k] - right).max() < 32.0 * eps / c**2 * np.abs(right).max()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_derivatives_of_bars_nearly_in_line_are_right_or_nan(dtype: str) -> None:
+    """Along its motion G, a moving parallelogram has the derivatives of G a = G (Gᵀ τ - Gᵀ h) / (Gᵀ M G)."""
+    embedded = parallelograms(1)
+    model, bars = (
+        embedded.with_loops(constrain=[loop.name for loop in embedded.loops]),
+        embedded.spanning_tree(),
+    )
+    G = np.where([name.startswith("crank") for name in model.v_names], 1.0, -1.0)
+    tau = np.array([0.3, 0.1, -0.2])
+    bends = np.geomspace(1e-1, 1e-12, 23)
+
+    def at(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.multiply.outer(angle, G), np.tile(3.0 * G, (len(angle), 1))
+
+    def along_motion(angle: np.ndarray) -> np.ndarray:
+        q, v = at(angle)
+        return (tau - lw.bias_force(bars, q, v)) @ G / np.einsum("i,kij,j->k", G, lw.mass_matrix(bars, q), G)
+
+    angles = np.pi / 2 - bends
+    right = (along_motion(angles + 1e-5) - along_motion(angles - 1e-5)) / 2e-5
+    q, v = (x.astype(dtype) for x in at(angles))
+    dq = lw.forward_dynamics_derivatives(model, q, v, tau.astype(dtype), dtype=dtype)[0].astype(float) @ G
+    finite = np.isfinite(dq).all(axis=1)
+    assert finite[bends > (2e-2 if dtype == "float32" else 1e-4)].all()
+    assert np.abs(dq - right[:, None] * G)[finite].max() < 1e-2 * np.abs(right).max()

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.row_mobility import typical_mobilities
 from linkwork.algorithms.loops.embedded_derivatives import (
     Along,
     of_inverse_dynamics_apart,
@@ -50,11 +51,9 @@ from linkwork.spatial import Factor, any_nonzero, is_zero, mirrored
 from linkwork.spatial.factor import count_nonzero_entries
 
 MAX_UNROLLED_PRODUCTS = 10_000  # larger matrix products are maps over rows, which skip fewer zeros
-DEPENDENT_ROW_TOLS = (
-    1e-10,
-    2e-5,
-)  # a row's own part of its entry in the Delassus matrix, below which it depends on those before
-# it, in double and in single precision
+# a row's own part of its entry in the Delassus matrix, below which it depends on those before it, and its
+# entry relative to the typical one, below which it moves nothing, in double and in single precision
+DEPENDENT_ROW_TOLS = (1e-10, 2e-5)
 
 
 class ConstrainedDerivatives(NamedTuple):
@@ -81,7 +80,8 @@ class KKT:
 
     `redundant` are rows that may depend on previous rows. Then y is the solution with the smallest yᵀ W y,
     with W the `weights`, and c is replaced by the nearest attainable one in the metric W⁻¹. Where other rows
-    depend on previous ones, as in singular states, results are NaN.
+    depend on previous ones or, compared with their typical `mobility`, (m,), move hardly at all, as in
+    singular states, results are NaN.
 
     If redundant combinations N of loop equations were projected out, forces minimize the same norm: J x + W N
     Nᵀ W y = c, scaled by a typical mobility. Since Nᵀ J = 0 and Nᵀ c = 0, Nᵀ W y = 0.
@@ -95,6 +95,7 @@ class KKT:
         weights: np.ndarray | None = None,
         *,
         redundant: Sequence[int] = (),
+        mobility: np.ndarray | None = None,
     ) -> None:
         nodes = constraint_rows.nodes
         inertia = mass_matrix(constraint_rows.nodes)
@@ -106,36 +107,38 @@ class KKT:
         self.M = factorised(nodes, inertia)
         self.Y = self.M.half(self.J.T)
         delassus = mirrored(self.Y.T @ self.M.scaled(self.Y))
-        self._weights = (
-            np.ones(constraint_rows.m) if weights is None else weights * (constraint_rows.m / _total(weights))
-        )
+        m = constraint_rows.m
+        self._weights = np.ones(m) if weights is None else weights * (m / _total(weights))
         self._mobility = _total(np.diag(delassus)) / max(constraint_rows.m, 1)
         if constraint_rows.is_truncated:
             delassus = mirrored(delassus + self.undetermined(constraint_rows, np.eye(constraint_rows.m)))
         any_symbol = next((x for x in delassus.ravel() if isinstance(x, Symbol)), 0.0)
         dependent = by_precision(any_symbol, *DEPENDENT_ROW_TOLS)
-        self.delassus = Factor(
-            delassus[::-1, ::-1], dependent=dependent
-        )  # factors go from the last row to the first
-        self._reject_singular(delassus, redundant)
+        # factors go from the last row to the first
+        self.delassus = Factor(delassus[::-1, ::-1], dependent=dependent)
+        comparable = mobility is not None and not redundant and isinstance(self.rho, float) and not self.rho
+        self._reject_singular(delassus, redundant, dependent * mobility if comparable else None)
         self._null_forces: tuple[np.ndarray, Factor] | None = None  # forces N that move nothing, and Nᵀ W N
         if redundant:
             rows = list(redundant)
-            is_dependent = [where(x == 0.0, 1.0, 0.0) for x in self.delassus.inverse[::-1][rows]]
-            N = (np.eye(constraint_rows.m)[:, rows] - self.inverse @ delassus[:, rows]) * np.array(
-                is_dependent, dtype=object
+            is_dependent = np.array(
+                [where(x == 0.0, 1.0, 0.0) for x in self.delassus.inverse[::-1][rows]], object
             )
-            weighted = mirrored((N.T * self._weights) @ N) + np.diag(
-                1.0 - np.array(is_dependent, dtype=object)
-            )
+            N = (np.eye(constraint_rows.m)[:, rows] - self.inverse @ delassus[:, rows]) * is_dependent
+            weighted = mirrored((N.T * self._weights) @ N) + np.diag(1.0 - is_dependent)
             self._null_forces = N, Factor(weighted)
 
-    def _reject_singular(self, delassus: np.ndarray, redundant: Sequence[int]) -> None:
-        """Make results NaN where rows that are not in `redundant` depend on others: rank drops there."""
+    def _reject_singular(self, delassus: np.ndarray, redundant: Sequence[int], least: Any) -> None:
+        """Make results NaN where rows that are not in `redundant` depend on others: rank drops there.
+
+        So it does where entries are not above `least`, (m,), if given. Rows of zeros are not active.
+        """
         inverse = self.delassus.inverse[::-1]
         for row in {*range(len(delassus))} - {*redundant}:
-            singular = (inverse[row] == 0.0) & (delassus[row, row] > 0.0)
-            inverse[row] = where(singular, np.nan, inverse[row])
+            singular = inverse[row] == 0.0
+            if least is not None:
+                singular = singular | (delassus[row, row] <= least[row])
+            inverse[row] = where(singular & (delassus[row, row] > 0.0), np.nan, inverse[row])
 
     def null_part(self, y: np.ndarray) -> np.ndarray:
         """Return N (Nᵀ W N)⁻¹ Nᵀ y, where N are forces that cause no motion; (0,) if there are none.
@@ -354,7 +357,7 @@ def constrained_dynamics_derivatives(
         return ConstraintRows(nodes_for(model, constraints, q, v, f_ext), constraints, targets, active)
 
     solution_rows = rows(q, v)
-    kkt = KKT(solution_rows, weights, redundant=redundant)
+    kkt = KKT(solution_rows, weights, redundant=redundant, mobility=typical_mobilities(model, constraints))
     c = -solution_rows.at_rest()
     a, f = kkt.solve(tau - inverse_dynamics(solution_rows.nodes, np.zeros(model.nv)), c)
     motion = kkt.motion_of(f) if redundant else None

@@ -37,6 +37,12 @@ def row_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np
     return mobilities
 
 
+def typical_mobilities(model: Model | Tree, constraints: Sequence[Constraint]) -> np.ndarray:
+    """Return the typical mobility of each row, (m,), for the masses at hand."""
+    mobilities: np.ndarray = row_mobilities(model, constraints) * mass_ratio(model)
+    return mobilities
+
+
 def joint_mobilities(model: Model | Tree) -> np.ndarray:
     """Return the typical diagonal of the inverse mass matrix, (nv,), powers of four, by nominal numbers."""
     mobilities: np.ndarray = _of_numbers(model.nominal, _joint_mobilities)

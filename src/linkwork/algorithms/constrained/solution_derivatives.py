@@ -14,6 +14,7 @@ import numpy as np
 
 from linkwork.algorithms.constrained.constrained_dynamics_derivatives import KKT
 from linkwork.algorithms.constrained.constraint_rows import ConstraintRows, nodes_for
+from linkwork.algorithms.constrained.row_mobility import typical_mobilities
 from linkwork.algorithms.tree.forward_dynamics import factorised
 from linkwork.algorithms.tree.inverse_dynamics import inverse_dynamics
 from linkwork.algorithms.tree.mass_matrix import mass_matrix
@@ -69,7 +70,8 @@ class ConstrainedSolution:
         self.constraints = constraints
         self.active = active
         constraint_rows = self._rows(model, q, v, f_ext, targets)
-        self.kkt = KKT(constraint_rows, weights, redundant=redundant)
+        mobility = typical_mobilities(model, constraints)
+        self.kkt = KKT(constraint_rows, weights, redundant=redundant, mobility=mobility)
         self.m = constraint_rows.m
         c = -constraint_rows.at_rest()
         self.a, self.f = self.kkt.solve(tau - inverse_dynamics(constraint_rows.nodes, np.zeros(model.nv)), c)
